@@ -1,0 +1,125 @@
+"""How values are written in the configuration: durations, sizes, secrets, addresses."""
+
+import re
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, GetCoreSchemaHandler, WithJsonSchema
+from pydantic_core import CoreSchema, core_schema
+
+_UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
+_SIZES = {
+    "B": 1,
+    "KiB": 1024,
+    "MiB": 1024**2,
+    "GiB": 1024**3,
+    "kB": 1000,
+    "MB": 1000**2,
+    "GB": 1000**3,
+}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+_SIZE = re.compile(r"(\d+) ?(B|KiB|MiB|GiB|kB|MB|GB)")
+
+
+class Settings(BaseModel):
+    """A part of the configuration: unknown keys are errors, values do not change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+
+
+def parse_duration(value: object) -> float:
+    """Seconds from `500ms`, `1s`, `5m`, `24h` or `7d`."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and value == 0:
+        return 0.0
+    match = _DURATION.fullmatch(value.strip()) if isinstance(value, str) else None
+    if match is None:
+        raise ValueError(f"{value!r} is not a duration; write it as 500ms, 1s, 5m, 24h or 7d")
+    return float(match[1]) * _UNITS[match[2]]
+
+
+def parse_size(value: object) -> int:
+    """Bytes from `64KiB`, `256MiB` or `1GB`."""
+    match = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
+    if match is None:
+        raise ValueError(f"{value!r} is not a size; write it as 64KiB, 256MiB or 1GiB")
+    return int(match[1]) * _SIZES[match[2]]
+
+
+def write_duration(seconds: float) -> str:
+    """The shortest way to write it that `parse_duration` reads back."""
+    for unit in ("d", "h", "m", "s"):
+        if seconds >= _UNITS[unit] and seconds % _UNITS[unit] == 0:
+            return f"{seconds // _UNITS[unit]:.0f}{unit}"
+    return f"{seconds * 1000:.0f}ms"
+
+
+Duration = Annotated[
+    float,
+    BeforeValidator(parse_duration),
+    WithJsonSchema({"type": "string", "pattern": f"^{_DURATION.pattern}$", "examples": ["5s"]}),
+]
+Size = Annotated[
+    int,
+    BeforeValidator(parse_size),
+    WithJsonSchema({"type": "string", "pattern": f"^{_SIZE.pattern}$", "examples": ["256MiB"]}),
+]
+
+
+class Secret:
+    """A text that is never shown: given in place, or in a file, read again when that changes."""
+
+    __slots__ = ("_path", "_stamp", "_value")
+
+    def __init__(self, value: str = "", *, path: Path | None = None) -> None:
+        self._value = value
+        self._path = path
+        self._stamp: tuple[int, int] | None = None
+
+    def get(self) -> str:
+        """The present value. Raises OSError when its file cannot be read."""
+        if self._path is not None:
+            status = self._path.stat()
+            stamp = (status.st_mtime_ns, status.st_size)
+            if stamp != self._stamp:
+                self._value = self._path.read_text(encoding="utf-8").strip()
+                self._stamp = stamp
+        return self._value
+
+    def __repr__(self) -> str:
+        return f"Secret(file={str(self._path)!r})" if self._path else "Secret(***)"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Secret):
+            return NotImplemented
+        return (self._path, self._path or self._value) == (other._path, other._path or other._value)
+
+    def __hash__(self) -> int:
+        return hash((self._path, self._path or self._value))
+
+    @classmethod
+    def parse(cls, value: object) -> Self:
+        if isinstance(value, cls):
+            return value
+        if isinstance(value, str) and value:
+            return cls(value)
+        if isinstance(value, dict) and set(value) == {"file"} and isinstance(value["file"], str):
+            return cls(path=Path(value["file"]))
+        # The value itself stays out of the message: it may be the secret.
+        raise ValueError("a secret is a text that is not empty, or {file: PATH}")
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _: Any, __: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(
+            cls.parse, serialization=core_schema.to_string_ser_schema()
+        )
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, _: Any, __: Any) -> dict[str, Any]:
+        file = {"type": "object", "properties": {"file": {"type": "string"}}}
+        return {
+            "anyOf": [
+                {"type": "string", "minLength": 1},
+                {**file, "required": ["file"], "additionalProperties": False},
+            ],
+            "writeOnly": True,
+        }

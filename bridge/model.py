@@ -1,0 +1,204 @@
+"""What the metadata service says, as values: documents, scheduled events, and the VM itself."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+SCHEDULED = "Scheduled"
+STARTED = "Started"
+
+_FIELDS = frozenset(
+    {
+        "EventId",
+        "EventType",
+        "EventStatus",
+        "ResourceType",
+        "Resources",
+        "NotBefore",
+        "Description",
+        "EventSource",
+        "DurationInSeconds",
+    }
+)
+_WEEKDAY = re.compile(r"^[A-Za-z]{3,9},\s*")
+
+
+class Malformed(ValueError):
+    """The answer is JSON, but not of the shape that this service gives."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledEvent:
+    """What Azure announces. Fields that the api-version lacks are None."""
+
+    event_id: str
+    event_type: str
+    status: str
+    resources: tuple[str, ...] = ()
+    not_before: datetime | None = None
+    resource_type: str | None = None
+    description: str | None = None
+    event_source: str | None = None
+    duration: float | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        """The EventId as we compare and write it; Azure's own spelling stays in `event_id`."""
+        return self.event_id.upper()
+
+    def names(self, vm_name: str) -> bool:
+        return vm_name.casefold() in (name.casefold() for name in self.resources)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One answer of the metadata service. The incarnation is kept as received, even as text."""
+
+    incarnation: int | str | None
+    events: tuple[ScheduledEvent, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """The VM that we run on, as far as instance metadata tells."""
+
+    name: str | None = None
+    vm_id: str | None = None
+    subscription: str | None = None
+    resource_group: str | None = None
+    resource_id: str | None = None
+    location: str | None = None
+    zone: str | None = None
+    scale_set: str | None = None
+    hostname: str | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+def parse_document(payload: object, *, api_version: str) -> Document:
+    """Read a decoded JSON answer, or raise `Malformed` with what is wrong in it."""
+    if not isinstance(payload, dict) or not isinstance(payload.get("Events"), list):
+        raise Malformed("no Events array")
+    incarnation = payload.get("DocumentIncarnation")
+    if isinstance(incarnation, bool) or not isinstance(incarnation, int | str | None):
+        raise Malformed("DocumentIncarnation is neither number nor text")
+    underscored = api_version == "2017-03-01"
+    events: dict[str, ScheduledEvent] = {}
+    for item in payload["Events"]:
+        event = _event(item, underscored=underscored)
+        events.setdefault(event.key, event)
+    return Document(incarnation, tuple(events.values()))
+
+
+def _event(item: object, *, underscored: bool) -> ScheduledEvent:
+    if not isinstance(item, dict):
+        raise Malformed("an entry of Events is not an object")
+    return ScheduledEvent(
+        event_id=_required(item, "EventId"),
+        event_type=_required(item, "EventType"),
+        status=_required(item, "EventStatus"),
+        resources=_resources(item.get("Resources"), underscored=underscored),
+        not_before=parse_time(_text(item, "NotBefore")),
+        resource_type=_text(item, "ResourceType"),
+        description=_text(item, "Description"),
+        event_source=_text(item, "EventSource"),
+        duration=_number(item, "DurationInSeconds"),
+        extra={name: value for name, value in item.items() if name not in _FIELDS},
+    )
+
+
+def _required(item: Mapping[str, Any], name: str) -> str:
+    value = _text(item, name)
+    if not value:
+        raise Malformed(f"an event has no {name}")
+    return value
+
+
+def _text(item: Mapping[str, Any], name: str) -> str | None:
+    value = item.get(name)
+    if value is not None and not isinstance(value, str):
+        raise Malformed(f"{name} is not text")
+    return value
+
+
+def _number(item: Mapping[str, Any], name: str) -> float | None:
+    value = item.get(name)
+    if isinstance(value, str):
+        try:
+            value = int(value)
+        except ValueError:
+            raise Malformed(f"{name} is not a number") from None
+    if isinstance(value, bool) or not isinstance(value, int | float | None):
+        raise Malformed(f"{name} is not a number")
+    return value
+
+
+def _resources(value: object, *, underscored: bool) -> tuple[str, ...]:
+    """2017-03-01 puts an underscore before the names; VM names never begin with one."""
+    if value is None:
+        return ()
+    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+        raise Malformed("Resources is not a list of names")
+    return tuple(name.removeprefix("_") for name in value) if underscored else tuple(value)
+
+
+def parse_time(text: str | None) -> datetime | None:
+    """RFC 1123 or ISO 8601, in UTC; None for what is empty or absent.
+
+    The weekday is not looked at: Microsoft's own example has a wrong one.
+    """
+    if not text or not text.strip():
+        return None
+    text = text.strip()
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        try:
+            moment = parsedate_to_datetime(_WEEKDAY.sub("", text))
+        except (ValueError, TypeError, IndexError):
+            raise Malformed(f"not a time: {text[:60]!r}") from None
+    if moment.tzinfo is None:
+        return moment.replace(tzinfo=UTC)
+    return moment.astimezone(UTC)
+
+
+def parse_instance(payload: object) -> Instance:
+    """Read the answer of `/metadata/instance`; what is absent or odd is None."""
+    compute = payload.get("compute") if isinstance(payload, dict) else None
+    if not isinstance(compute, dict):
+        raise Malformed("no compute object")
+
+    def text(name: str) -> str | None:
+        value = compute.get(name)
+        return value if isinstance(value, str) and value else None
+
+    profile = compute.get("osProfile")
+    host = profile.get("computerName") if isinstance(profile, dict) else None
+    return Instance(
+        name=text("name"),
+        vm_id=text("vmId"),
+        subscription=text("subscriptionId"),
+        resource_group=text("resourceGroupName"),
+        resource_id=text("resourceId"),
+        location=text("location"),
+        zone=text("zone"),
+        scale_set=text("vmScaleSetName"),
+        hostname=host if isinstance(host, str) and host else None,
+        tags=_tags(compute),
+    )
+
+
+def _tags(compute: Mapping[str, Any]) -> dict[str, str]:
+    """Prefer `tagsList`: in the flat `tags` text a semicolon inside a value is ambiguous."""
+    listed = compute.get("tagsList")
+    if isinstance(listed, list):
+        pairs = [(tag.get("name"), tag.get("value")) for tag in listed if isinstance(tag, dict)]
+        return {k: v for k, v in pairs if isinstance(k, str) and isinstance(v, str)}
+    flat = compute.get("tags")
+    if not isinstance(flat, str):
+        return {}
+    split = (part.partition(":") for part in flat.split(";") if ":" in part)
+    return {name: value for name, _, value in split}
