@@ -1,4 +1,4 @@
-"""One CloudEvent as the journal keeps it and the sinks get it: JSON, and what routing needs of it."""
+"""One CloudEvent as the journal keeps it and sinks get it: JSON, and what routing needs of it."""
 
 import json
 from dataclasses import dataclass
