@@ -1,0 +1,29 @@
+FROM python:3.13-slim AS build
+WORKDIR /src
+COPY pyproject.toml constraints.txt README.md LICENSE ./
+COPY bridge bridge
+COPY sinks sinks
+COPY schemas schemas
+# The wheel is built by the pinned build tool, and installed where the image's own pip cannot reach it.
+RUN pip install --no-cache-dir -c constraints.txt hatchling \
+ && pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir /dist .
+RUN python -m venv --without-pip /opt/scheduled-events-bridge \
+ && pip --python /opt/scheduled-events-bridge/bin/python install --no-cache-dir -c constraints.txt \
+    "$(ls /dist/*.whl)[kafka,mqtt]"
+
+FROM python:3.13-slim
+LABEL org.opencontainers.image.title="scheduled-events-bridge" \
+      org.opencontainers.image.description="Azure Scheduled Events as CloudEvents on Kafka, MQTT, webhooks and SIEMs, and approvals back." \
+      org.opencontainers.image.licenses="Apache-2.0"
+COPY --from=build /opt/scheduled-events-bridge /opt/scheduled-events-bridge
+ENV PATH=/opt/scheduled-events-bridge/bin:$PATH \
+    PYTHONUNBUFFERED=1
+# The journal outlives the container only when something is mounted here, writable for the user below.
+RUN install -d -o 65532 -g 65532 -m 0700 /var/lib/scheduled-events-bridge
+VOLUME /var/lib/scheduled-events-bridge
+USER 65532:65532
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=30s --timeout=5s --start-period=20s \
+  CMD ["python", "-c", "import urllib.request as r; r.build_opener(r.ProxyHandler({})).open('http://127.0.0.1:17245/livez', timeout=4)"]
+ENTRYPOINT ["seb"]
+CMD ["run"]

@@ -1,0 +1,43 @@
+# Every target sets up what it needs: a Python 3.11 or newer, make and a network are enough.
+.DEFAULT_GOAL := help
+.PHONY: help demo test check install bench soak image clean
+
+BIN := .venv/bin
+READY := .venv/.ready
+IMAGE ?= scheduled-events-bridge
+export PYTHON
+
+help:  ## print this
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
+
+demo: $(READY)  ## see scheduled events flow, on this machine alone; Ctrl-C ends it
+	@$(BIN)/seb demo
+
+test: $(READY)  ## prove it
+	$(BIN)/pytest -n 2 --dist worksteal
+
+check: $(READY)  ## ruff, mypy and the import contracts
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+install: $(READY)  ## make .venv with the bridge and its tools
+	@echo "The bridge is installed: $(BIN)/seb --help"
+
+bench: $(READY)  ## measure
+	@set -e; for script in $(wildcard bench/*.py); do echo "== $$script"; $(BIN)/python $$script; done
+
+soak: $(READY)  ## the long proofs
+	$(BIN)/pytest -m soak
+
+image:  ## build the container image
+	docker build --tag $(IMAGE) .
+
+clean:  ## remove what the other targets made
+	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+
+$(READY): pyproject.toml constraints.txt scripts/venv
+	@echo "Setting up .venv"
+	@scripts/venv
+	@touch $@
