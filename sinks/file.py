@@ -1,0 +1,119 @@
+"""CloudEvents in a file, one JSON object a line, rotated by size and age."""
+
+import re
+import tempfile
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Literal, TypeVar
+from weakref import WeakValueDictionary
+
+from pydantic import Field, field_validator
+
+from bridge.plugins import (
+    CloudEvent,
+    Duration,
+    Place,
+    Result,
+    Send,
+    SinkPlugin,
+    SinkSettings,
+    Size,
+    Unavailable,
+)
+from sinks._lane import Lane
+from sinks._lines import LineFile
+
+T = TypeVar("T")
+_MODE = r"^0?[67][0-7]{2}$"
+
+
+class FileSettings(SinkSettings):
+    """Where the file is, when it is rotated, and who may read it."""
+
+    type: Literal["file"]
+    path: str = Field(min_length=1, description="may hold {vm_name} and its like")
+    max_size: Size = Field(104857600, description="rotate before it grows larger; 0B: never")
+    max_age: Duration = Field(86400.0, description="rotate at each full 1d, 1h … in UTC; 0s: never")
+    keep: int = Field(7, ge=0, description="how many rotated files stay")
+    fsync: bool = Field(default=True, description="a CloudEvent is delivered once it is on disk")
+    mode: str = Field("0640", pattern=_MODE, description="permissions of a new file, in quotes")
+
+    @field_validator("path")
+    @classmethod
+    def _placeholders(cls, path: str) -> str:
+        return Place.validate(path)
+
+    @field_validator("mode", mode="before")
+    @classmethod
+    def _octal(cls, mode: object) -> object:
+        if not isinstance(mode, str) or not re.match(_MODE, mode):
+            raise ValueError('a mode is written in quotes, as "0640", and lets the owner write')
+        return mode
+
+    def describe(self) -> str:
+        by = [word for word, on in (("size", self.max_size), ("age", self.max_age)) if on]
+        rotated = f"rotated by {' and '.join(by)}, {self.keep} kept" if by else "never rotated"
+        return f"appends CloudEvents as JSON lines to {self.path} ({rotated})"
+
+
+# A write that hangs outlives the session that began it, and the next one must not overtake it.
+_lanes: WeakValueDictionary[Path, Lane] = WeakValueDictionary()
+
+
+@asynccontextmanager
+async def _open(settings: FileSettings, place: Place) -> AsyncGenerator[Send]:
+    file = _file(settings, place)
+    lane = _lanes.setdefault(file.path, Lane())
+
+    async def send(batch: Sequence[CloudEvent]) -> Sequence[Result]:
+        lines = b"".join(cloudevent.body + b"\n" for cloudevent in batch)
+        await lane.run(partial(_translated, file.path, partial(file.append, lines)))
+        return [None] * len(batch)
+
+    await lane.run(partial(_translated, file.path, file.prepare))
+    yield send
+
+
+async def _check(settings: FileSettings, place: Place) -> str:
+    file = _file(settings, place)
+    return await Lane().run(partial(_translated, file.path, partial(_prove, file)))
+
+
+def _prove(file: LineFile) -> str:
+    """Touch nothing that a running bridge may be writing, and leave nothing behind."""
+    exists = file.inspect()
+    directory = file.path.parent
+    while not directory.exists():
+        directory = directory.parent
+    try:
+        with tempfile.TemporaryFile(dir=directory):
+            return f"{file.path} can be {'written' if exists else 'created'}"
+    except OSError as error:
+        if not exists:
+            raise
+        return f"{file.path} can be written, but not rotated: {error.strerror}"
+
+
+def _file(settings: FileSettings, place: Place) -> LineFile:
+    return LineFile(
+        path=Path(place.fill(settings.path)).absolute(),
+        max_size=settings.max_size,
+        max_age=settings.max_age,
+        keep=settings.keep,
+        fsync=settings.fsync,
+        mode=int(settings.mode, 8),
+    )
+
+
+def _translated(path: Path, call: Callable[[], T]) -> T:
+    try:
+        return call()
+    except OSError as error:
+        elsewhere = error.filename is not None and str(error.filename) != str(path)
+        where = f" ({error.filename})" if elsewhere else ""
+        raise Unavailable(f"cannot write {path}: {error.strerror or error}{where}") from error
+
+
+sink = SinkPlugin(settings=FileSettings, open=_open, check=_check)

@@ -1,0 +1,96 @@
+"""CloudEvents on stdout, one JSON object a line."""
+
+import os
+import sys
+import threading
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Literal, TextIO
+from weakref import WeakKeyDictionary
+
+from bridge.plugins import CloudEvent, Place, Result, Send, SinkPlugin, SinkSettings, Unavailable
+from sinks._lane import Lane
+
+
+class StdoutSettings(SinkSettings):
+    """It has no keys of its own."""
+
+    type: Literal["stdout"] = "stdout"
+
+    def describe(self) -> str:
+        return "writes each CloudEvent to stdout as one line of JSON"
+
+
+class _Pipe:
+    """A stream that gets whole lines only, however often a write is cut short."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.lane = Lane()
+        self._descriptor = descriptor
+        self._rest = b""
+
+    def write(self, lines: Sequence[bytes], stop: threading.Event) -> list[Result]:
+        """Write until all is done or *stop* is set; a line that was begun is finished first."""
+        results: list[Result] = []
+        try:
+            for line in lines:
+                if stop.is_set():
+                    break
+                self._line(line)
+                results.append(None)
+        except OSError as error:
+            unavailable = Unavailable(f"stdout: {_reason(error)}")
+            results += [unavailable] * (len(lines) - len(results))
+        return results
+
+    def _line(self, line: bytes) -> None:
+        self._finish()
+        self._rest = line[os.write(self._descriptor, line) :]
+        self._finish()
+
+    def _finish(self) -> None:
+        while self._rest:
+            self._rest = self._rest[os.write(self._descriptor, self._rest) :]
+
+
+def _reason(error: OSError) -> str:
+    if isinstance(error, BrokenPipeError):
+        return "nobody reads it any more"
+    if isinstance(error, BlockingIOError):
+        return "its reader is too slow"
+    return error.strerror or str(error)
+
+
+# An unfinished line outlives the session that began it, and all sinks of this type share stdout.
+_pipes: WeakKeyDictionary[TextIO, _Pipe] = WeakKeyDictionary()
+
+
+def _stdout() -> _Pipe:
+    stream: TextIO | None = sys.stdout
+    # Never descriptor 1 as such: in a process started without stdout, another file may own it.
+    if stream is None:
+        raise Unavailable("stdout is closed")
+    try:
+        descriptor = stream.fileno()
+    except (OSError, ValueError):
+        raise Unavailable("stdout is closed") from None
+    return _pipes.setdefault(stream, _Pipe(descriptor))
+
+
+@asynccontextmanager
+async def _open(_settings: StdoutSettings, _place: Place) -> AsyncGenerator[Send]:
+    pipe = _stdout()
+
+    async def send(batch: Sequence[CloudEvent]) -> Sequence[Result]:
+        lines = [cloudevent.body + b"\n" for cloudevent in batch]
+        stop = threading.Event()
+        try:
+            return await pipe.lane.run(partial(pipe.write, lines, stop))
+        finally:
+            stop.set()
+
+    yield send
+
+
+sink = SinkPlugin(settings=StdoutSettings, open=_open)
