@@ -5,6 +5,7 @@
 BIN := .venv/bin
 READY := .venv/.ready
 IMAGE ?= scheduled-events-bridge
+DOCKER ?= docker
 export PYTHON
 
 help:  ## print this
@@ -32,7 +33,7 @@ soak: $(READY)  ## the long proofs
 	$(BIN)/pytest -m soak
 
 image:  ## build the container image
-	docker build --tag $(IMAGE) .
+	$(DOCKER) build --tag $(IMAGE) .
 
 clean:  ## remove what the other targets made
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
