@@ -21,14 +21,14 @@ _ENDED = frozenset({"completed", "canceled", "cancelled"})
 
 def transitions(before: State, after: Document, facts: Facts) -> Step:
     """Compare what we knew with a document; pure, and the same for the same input."""
-    before = _settle(before, after, facts)
+    before = _forget(_settle(before, after, facts), facts.now)
     seen = {event.key: event for event in after.events if event.status.casefold() not in _ENDED}
     tracked: dict[str, Tracked] = {}
     found: list[Transition] = []
     for key, event in seen.items():
         tracked[key], happened = _present(before, event, facts)
         found.extend(happened)
-    ended = _remembered(before.ended, facts.now)
+    ended = dict(before.ended)
     for key, known in before.tracked.items():
         if key in seen:
             continue
@@ -75,8 +75,9 @@ def _went_down(before: int | str | None, after: int | str | None) -> bool:
         return False
 
 
-def _remembered(ended: Mapping[str, Ended], now: datetime) -> dict[str, Ended]:
-    return {key: end for key, end in ended.items() if now - end.at < REMEMBERED}
+def _forget(state: State, now: datetime) -> State:
+    recent = {key: end for key, end in state.ended.items() if now - end.at < REMEMBERED}
+    return replace(state, ended=recent)
 
 
 def _regressed(before: State, seen: Mapping[str, ScheduledEvent]) -> Iterator[str]:
@@ -169,6 +170,8 @@ def _absent(
     """Gone, or only out of sight for a while."""
     event = known.event
     since = known.missing_since or facts.now
+    if facts.vm_name:  # it may have become known after the event was last seen
+        known = replace(known, affected=event.names(facts.vm_name))
     if event.status != STARTED and settle_until is not None and facts.now < settle_until:
         return replace(known, missing_since=since), []
     if not known.announced:

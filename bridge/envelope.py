@@ -1,18 +1,20 @@
 """The envelope of our CloudEvents: attributes, the size limit, and the SDK that writes them."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from bridge.cloudevent import CloudEvent
 from bridge.ids import safe_id, safe_name
+from bridge.model import writable
 from bridge.observer import Observer
 
 PREFIX = "azure.scheduledevents."
 LIMIT = 65536
 """The size that every CloudEvents intermediary must forward."""
 
+_Data = dict[str, Any]
 _BANDS = ((21, "FATAL"), (17, "ERROR"), (13, "WARN"), (9, "INFO"))
 
 
@@ -31,34 +33,75 @@ class Letter:
 
 def write(letter: Letter, observer: Observer) -> CloudEvent:
     """Encode, leaving out the least useful until it is small enough for every transport."""
+    letter = replace(letter, data=writable(letter.data))
     result = _encode(letter, observer)
-    for shorten in (_without_extra, _short_description, _fewer):
+    for shorten in (_without_extra, _short_descriptions, _fewer_resources, _fewer_pending, _clip):
         if len(result.body) <= LIMIT:
-            return result
-        shorten(letter.data, len(result.body) - LIMIT)
+            break
+        letter = replace(letter, data=shorten(letter.data))
         result = _encode(letter, observer)
     return result
 
 
-def _without_extra(data: dict[str, Any], _: int) -> None:
-    data.pop("extra", None)
+def _without_extra(data: _Data) -> _Data:
+    return _without(data, "extra")
 
 
-def _short_description(data: dict[str, Any], excess: int) -> None:
-    """Cut by characters; one character is at most twelve bytes of JSON (a pair of escapes)."""
-    description = data.get("description")
-    if description:
-        data["description"] = description[: max(0, len(description) - excess)][:1024]
+def _short_descriptions(data: _Data) -> _Data:
+    """A snapshot's readers have the descriptions from when the events were announced."""
+    short = dict(data)
+    if data.get("description"):
+        short["description"] = data["description"][:1024]
+    if "changes" in data:
+        short["changes"] = _without(data["changes"], "description")
+    if "pending" in data:
+        short["pending"] = [{**event, "description": None} for event in data["pending"]]
+    return short
 
 
-def _fewer(data: dict[str, Any], _: int) -> None:
-    """Keep as many resources (or pending events) as fit, and say how many were left out."""
-    data.get("changes", {}).pop("resources", None)
-    for name in ("resources", "pending"):
-        if name in data:
-            kept = _fitting(data[name], LIMIT // 2)
-            data[f"{name}Truncated"] = len(data[name]) - len(kept)
-            data[name] = kept
+def _fewer_resources(data: _Data, room: int = LIMIT // 2) -> _Data:
+    short = dict(data)
+    if "changes" in data:
+        short["changes"] = _without(data["changes"], "resources")
+    if "resources" in data:
+        short = _cut(short, "resources", room)
+    if data.get("pending"):
+        share = room // len(data["pending"])
+        short["pending"] = [_cut(event, "resources", share) for event in data["pending"]]
+    return short
+
+
+def _fewer_pending(data: _Data, room: int = LIMIT * 3 // 4) -> _Data:
+    return _cut(data, "pending", room) if "pending" in data else data
+
+
+def _clip(data: _Data) -> _Data:
+    """The last resort, for input that nobody sends in good faith: the beginning of everything."""
+    short = _fewer_pending(_fewer_resources(data, LIMIT // 8), LIMIT // 4)
+    if "changes" in data:
+        short["changes"] = {}
+    return {name: _beginning(value, LIMIT * 3 // 8) for name, value in short.items()}
+
+
+def _beginning(value: Any, room: int) -> Any:
+    if isinstance(value, str):
+        return value[:128]
+    if isinstance(value, list):
+        return _fitting([_beginning(item, room // 6) for item in value], room)
+    if isinstance(value, dict):
+        return dict(_fitting([(k[:128], _beginning(v, room // 6)) for k, v in value.items()], room))
+    return value
+
+
+def _without(data: _Data, left_out: str) -> _Data:
+    return {name: value for name, value in data.items() if name != left_out}
+
+
+def _cut(data: _Data, name: str, room: int) -> _Data:
+    """Keep as many as fit, and say how many were left out."""
+    kept = _fitting(data[name], room)
+    lost = len(data[name]) - len(kept) + data.get(f"{name}Truncated", 0)
+    return {**data, name: kept, f"{name}Truncated": lost} if lost else data
 
 
 def _fitting(items: list[Any], room: int) -> list[Any]:

@@ -1,8 +1,8 @@
 """One function for each CloudEvent type: from what happened to the message about it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from bridge.cloudevent import CloudEvent
@@ -21,6 +21,7 @@ _STATUS = {
 }
 _RANK = {"scheduled": 1, "updated": 1, "started": 2, "canceled": 3, "completed": 4}
 _FINAL = frozenset({"preempt", "terminate"})
+_EARLIEST = datetime.min.replace(tzinfo=UTC)
 
 
 def transition(
@@ -32,8 +33,7 @@ def transition(
     if what == "updated":
         parts += [digest(event), str(happened.repeat)]
     data = {
-        **pending(event, observer, now),
-        "status": _STATUS[what],
+        **pending(replace(event, status=_STATUS[what]), observer, now),
         "rank": _RANK[what],
         "previousStatus": happened.previous_status,
         "approvable": what in {"scheduled", "updated"},
@@ -69,12 +69,17 @@ def pending(event: ScheduledEvent, observer: Observer, now: datetime) -> dict[st
         "resourceType": event.resource_type,
         "resources": list(event.resources),
         "notBefore": timestamp(due) if due else None,
-        "approveBy": timestamp(due - observer.margin) if due and waiting else None,
+        "approveBy": timestamp(_approve_by(due, observer)) if due and waiting else None,
         "noticeSeconds": round((due - now).total_seconds(), 1) if due and waiting else None,
         "description": event.description,
         "eventSource": event.event_source,
         "durationInSeconds": number(event.duration),
     }
+
+
+def _approve_by(due: datetime, observer: Observer) -> datetime:
+    """A little before NotBefore; the year 1, which .NET writes for "no time", has no before."""
+    return max(due, _EARLIEST + observer.margin) - observer.margin
 
 
 def _severity(happened: Transition) -> int:

@@ -1,5 +1,6 @@
 """What the metadata service says, as values: documents, scheduled events, and the VM itself."""
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,6 +25,8 @@ _FIELDS = frozenset(
     }
 )
 _WEEKDAY = re.compile(r"^[A-Za-z]{3,9},\s*")
+_HALF_A_PAIR = re.compile("[\ud800-\udfff]")
+_DEEPEST = 64
 
 
 class Malformed(ValueError):
@@ -80,6 +83,7 @@ class Instance:
 
 def parse_document(payload: object, *, api_version: str) -> Document:
     """Read a decoded JSON answer, or raise `Malformed` with what is wrong in it."""
+    payload = writable(payload)
     if not isinstance(payload, dict) or not isinstance(payload.get("Events"), list):
         raise Malformed("no Events array")
     incarnation = payload.get("DocumentIncarnation")
@@ -91,6 +95,24 @@ def parse_document(payload: object, *, api_version: str) -> Document:
         event = _event(item, underscored=underscored)
         events.setdefault(event.key, event)
     return Document(incarnation, tuple(events.values()))
+
+
+def writable(value: Any, depth: int = 0) -> Any:
+    """The same value with nothing in it that JSON in UTF-8 cannot carry from here to any reader.
+
+    Python reads halves of surrogate pairs, NaN and Infinity from JSON; others refuse to.
+    """
+    if isinstance(value, str):
+        return _HALF_A_PAIR.sub("\ufffd", value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if not isinstance(value, dict | list):
+        return value
+    if depth >= _DEEPEST:
+        return None
+    if isinstance(value, list):
+        return [writable(item, depth + 1) for item in value]
+    return {writable(name): writable(item, depth + 1) for name, item in value.items()}
 
 
 def _event(item: object, *, underscored: bool) -> ScheduledEvent:
@@ -167,6 +189,7 @@ def parse_time(text: str | None) -> datetime | None:
 
 def parse_instance(payload: object) -> Instance:
     """Read the answer of `/metadata/instance`; what is absent or odd is None."""
+    payload = writable(payload)
     compute = payload.get("compute") if isinstance(payload, dict) else None
     if not isinstance(compute, dict):
         raise Malformed("no compute object")

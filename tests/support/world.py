@@ -1,0 +1,112 @@
+"""A small world to play histories in: scheduled events, documents, and a bridge's memory of them."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from bridge.diff import transitions
+from bridge.journal.codec import decode_tracked, encode_tracked
+from bridge.model import Document, Instance, ScheduledEvent
+from bridge.observer import Observer
+from bridge.state import Facts, State, Transition
+
+ME = "FrontEnd_IN_0"
+OTHER = "BackEnd_IN_0"
+EVENT_ID = "602D9444-D2CD-49C7-8624-8643E7171297"
+NOON = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
+NOTICE = timedelta(minutes=15)
+SECOND = timedelta(seconds=1)
+
+INSTANCE = Instance(
+    name=ME,
+    vm_id="13f56399-bd52-4150-9748-7190aae1ff21",
+    subscription="8D10DA13-8125-4BA9-A717-BF7490507B3D",
+    resource_group="Shop(Prod)",
+    resource_id="/subscriptions/8d10da13-8125-4ba9-a717-bf7490507b3d/resourceGroups/Shop(Prod)"
+    "/providers/Microsoft.Compute/virtualMachines/FrontEnd_IN_0",
+    location="westeurope",
+    zone="1",
+    hostname="frontend0",
+    tags={"team": "orders", "secret": "not copied"},
+)
+OBSERVER = Observer(instance=INSTANCE, tags=("team",), labels={"site": "plant-7"})
+
+
+def scheduled_event(event_id: str = EVENT_ID, **changes: Any) -> ScheduledEvent:
+    """A reboot of this VM and another, announced at noon with a quarter of an hour's notice."""
+    usual: dict[str, Any] = {
+        "event_type": "Reboot",
+        "status": "Scheduled",
+        "resources": (ME, OTHER),
+        "not_before": NOON + NOTICE,
+        "resource_type": "VirtualMachine",
+        "description": "Virtual machine is being restarted as requested by authorized user.",
+        "event_source": "User",
+        "duration": -1,
+    }
+    return ScheduledEvent(event_id, **{**usual, **changes})
+
+
+def started(event: ScheduledEvent) -> ScheduledEvent:
+    """As Azure says it: NotBefore is empty once the event has started."""
+    return replace(event, status="Started", not_before=None)
+
+
+class World:
+    """One bridge on one VM: it sees documents, one second apart unless told otherwise."""
+
+    def __init__(self, **facts: Any) -> None:
+        self.state = State()
+        self.facts = Facts(**{"now": NOON, "vm_name": ME, "boot_id": "boot-1", **facts})
+        self.incarnation: int | str | None = 0
+        self.regressed: tuple[str, ...] = ()
+        self.history: list[Transition] = []
+
+    def see(
+        self, *events: ScheduledEvent, after: timedelta = SECOND, **facts: Any
+    ) -> list[Transition]:
+        """Poll a document with these events, and return what was found to have happened."""
+        if "incarnation" in facts:
+            self.incarnation = facts.pop("incarnation")
+        elif isinstance(self.incarnation, int):
+            self.incarnation += 1
+        self.facts = replace(self.facts, now=self.facts.now + after, **facts)
+        step = transitions(self.state, Document(self.incarnation, events), self.facts)
+        self.state, self.regressed = step.state, step.regressed
+        self.facts = replace(self.facts, watching=True)
+        self.history += step.transitions
+        return list(step.transitions)
+
+    def restart(self) -> None:
+        """The bridge stops and starts: what the journal keeps is all that it knows."""
+        kept = {key: encode_tracked(known) for key, known in self.state.tracked.items()}
+        tracked = {key: decode_tracked(text) for key, text in kept.items()}
+        self.state = replace(self.state, tracked=tracked)
+        self.facts = replace(self.facts, watching=False)
+
+    def boot(self) -> None:
+        """The VM boots, and the bridge with it."""
+        self.restart()
+        self.facts = replace(self.facts, boot_id=f"{self.facts.boot_id}+")
+
+
+def words(found: list[Transition]) -> list[str]:
+    return [transition.what for transition in found]
+
+
+def as_azure_says(event: ScheduledEvent) -> Mapping[str, Any]:
+    """One entry of Events as it comes over the wire."""
+    due = event.not_before
+    return {
+        "EventId": event.event_id,
+        "EventType": event.event_type,
+        "EventStatus": event.status,
+        "ResourceType": event.resource_type,
+        "Resources": list(event.resources),
+        "NotBefore": due.strftime("%a, %d %b %Y %H:%M:%S GMT") if due else "",
+        "Description": event.description,
+        "EventSource": event.event_source,
+        "DurationInSeconds": event.duration,
+        **event.extra,
+    }
