@@ -67,7 +67,7 @@ _pipes: WeakKeyDictionary[TextIO, _Pipe] = WeakKeyDictionary()
 
 
 def _stdout() -> _Pipe:
-    stream: TextIO | None = sys.stdout
+    stream = sys.__stdout__
     # Never descriptor 1 as such: in a process started without stdout, another file may own it.
     if stream is None:
         raise Unavailable("stdout is closed")

@@ -1,0 +1,338 @@
+"""What every sink must do: inherit from `SinkContract`, give it a far side, and run it.
+
+class TestMySink(SinkContract):
+    plugin = sink
+
+    @pytest.fixture
+    async def far(self):
+        async with my_far_side() as far:
+            yield far
+"""
+
+import asyncio
+import contextlib
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from pydantic import ValidationError
+from support.cloudevents import HOSTILE, LARGEST, batch, make
+
+from bridge.plugins import (
+    CloudEvent,
+    Place,
+    Rejected,
+    Result,
+    SinkPlugin,
+    SinkSettings,
+    Unavailable,
+    find_sink,
+)
+
+PATIENCE = 10.0
+"""How long a test waits for what must come; nothing here takes that long when it works."""
+
+
+class FarSide(ABC):
+    """Where a sink's CloudEvents go to in a test: the real transport with a fake behind it."""
+
+    settings: SinkSettings
+    place: Place = Place()
+
+    @abstractmethod
+    async def received(self) -> list[dict[str, Any]]:
+        """Every CloudEvent that arrived so far, as attributes and data in one object."""
+
+    @abstractmethod
+    async def down(self) -> None:
+        """Be unreachable, as after a crash of the far side."""
+
+    @abstractmethod
+    async def up(self) -> None:
+        """Be reachable again under the same settings; what arrived before is still there."""
+
+    @abstractmethod
+    async def stall(self) -> None:
+        """From now on neither answer nor hang up."""
+
+    @abstractmethod
+    async def release(self) -> None:
+        """Go on after `stall`."""
+
+    async def refuse(self, ids: set[str]) -> None:
+        """Refuse CloudEvents with these ids for good; not asked of a sink that cannot reject."""
+        raise AssertionError(f"{type(self).__name__} must say how to refuse {ids}")
+
+
+class SinkContract:
+    """The tests. A subclass names its `plugin` and provides the fixture `far`."""
+
+    plugin: ClassVar[SinkPlugin[Any]]
+    cannot_reject: ClassVar[str | None] = None
+    """Why this far side takes whatever it gets; else it must be able to refuse."""
+    keeps_a_thread: ClassVar[str | None] = None
+    """Why one thread may outlive a cancelled send, until the far side goes on."""
+
+    @pytest.fixture
+    async def far(self):
+        raise AssertionError(f"{type(self).__name__} must provide the fixture far")
+
+    def test_it_is_found_by_its_type(self, far):
+        assert find_sink(far.settings.type) is self.plugin
+
+    def test_its_settings_describe_themselves_and_refuse_unknown_keys(self, far):
+        assert isinstance(far.settings, self.plugin.settings)
+        assert far.settings.describe().strip()
+        assert "\n" not in far.settings.describe()
+        properties = self.plugin.settings.model_json_schema()["properties"]
+        assert properties["type"]["const"] == far.settings.type
+        with pytest.raises(ValidationError, match="no_such_key"):
+            self.plugin.settings(type=far.settings.type, no_such_key=1)
+
+    async def test_every_cloudevent_of_a_batch_arrives_as_it_was_sent(self, far):
+        sent = batch(20)
+        assert await self.attempt(far, sent) == [None] * 20
+        await arrived(far, sent)
+
+    async def test_500_in_a_batch_all_arrive(self, far):
+        sent = batch(500)
+        assert await self.attempt(far, sent) == [None] * 500
+        await arrived(far, sent)
+
+    async def test_a_cloudevent_of_64_kib_arrives_whole(self, far):
+        sent = [make(size=LARGEST)]
+        assert len(sent[0].body) == LARGEST
+        assert await self.attempt(far, sent) == [None]
+        await arrived(far, sent)
+
+    async def test_hostile_unicode_in_data_arrives_unchanged(self, far):
+        sent = [make(description=HOSTILE, resources=[HOSTILE], extra={HOSTILE: HOSTILE})]
+        assert await self.attempt(far, sent) == [None]
+        await arrived(far, sent)
+
+    async def test_several_batches_of_one_session_arrive_each_key_in_order(self, far):
+        sent = [[make(n, key="A"), make(n, key="B")] for n in range(5)]
+        async with asyncio.timeout(PATIENCE), self.plugin.open(far.settings, far.place) as send:
+            for pair in sent:
+                assert list(await send(pair)) == [None, None]
+        got = await arrived(far, [cloudevent for pair in sent for cloudevent in pair])
+        for column, key in enumerate("AB"):
+            ids = [envelope["id"] for envelope in got if envelope["partitionkey"] == key]
+            assert ids == [pair[column].id for pair in sent]
+
+    async def test_a_far_side_that_is_down_is_unavailable_and_says_why(self, far):
+        await far.down()
+        results = await self.attempt(far, batch(3))
+        assert [type(result) for result in results] == [Unavailable] * 3
+        assert all(str(result).strip() for result in results)
+
+    async def test_a_far_side_that_goes_down_between_batches_is_unavailable(self, far):
+        first, second = batch(2), batch(2, first=3)
+        with contextlib.suppress(Unavailable):
+            async with asyncio.timeout(PATIENCE), self.plugin.open(far.settings, far.place) as send:
+                assert list(await send(first)) == [None, None]
+                await arrived(far, first)
+                await far.down()
+                results = await send(second)
+                assert [type(result) for result in results] == [Unavailable] * 2
+
+    async def test_it_works_again_once_the_far_side_is_back(self, far):
+        sent = batch(3)
+        await far.down()
+        assert None not in await self.attempt(far, sent)
+        await far.up()
+        assert await self.attempt(far, sent) == [None] * 3
+        await arrived(far, sent)
+
+    async def test_entered_twice_one_after_the_other_it_loses_nothing(self, far):
+        first, second = batch(3), batch(3, first=4)
+        assert await self.attempt(far, first) == [None] * 3
+        assert await self.attempt(far, second) == [None] * 3
+        await arrived(far, first + second)
+
+    async def test_what_is_refused_is_rejected_and_its_neighbours_are_delivered(self, far):
+        sent = batch(5)
+        if self.cannot_reject is not None:
+            assert self.cannot_reject.strip()
+            assert await self.attempt(far, sent) == [None] * 5
+            return
+        await far.refuse({sent[1].id, sent[4].id})
+        results = await self.attempt(far, sent)
+        expected = [None, Rejected, None, None, Rejected]
+        assert [result and type(result) for result in results] == expected
+        assert all(str(results[place]).strip() for place in (1, 4))
+        await arrived(far, [sent[0], sent[2], sent[3]])
+
+    async def test_its_check_proves_what_is_there_and_raises_when_it_is_not(self, far):
+        if self.plugin.check is None:
+            assert None not in await self._down(far)
+            return
+        async with asyncio.timeout(PATIENCE):
+            assert (await self.plugin.check(far.settings, far.place)).strip()
+            assert await far.received() == []
+            await far.down()
+            with pytest.raises(Unavailable):
+                await self.plugin.check(far.settings, far.place)
+
+    async def test_after_leaving_it_nothing_is_left_running(self, far):
+        before = Leftovers.now()
+        assert await self.attempt(far, batch(3)) == [None] * 3
+        await before.settled()
+
+    async def test_cancelled_at_any_moment_of_a_send_it_leaves_nothing_running(self, far):
+        before = Leftovers.now()
+        for turns in range(12):
+            await cancelled_after(turns, self.attempt(far, batch(3)))
+        await before.settled()
+        sent = batch(2, first=4)
+        assert await self.attempt(far, sent) == [None] * 2
+        await arrived(far, sent)
+
+    async def test_cancelled_while_the_far_side_stalls_it_leaves_nothing_running(self, far):
+        before = Leftovers.now()
+        await far.stall()
+        stuck = asyncio.ensure_future(self.attempt(far, batch(50, size=LARGEST)))
+        await asyncio.wait({stuck}, timeout=0.2)
+        await cancel(stuck)
+        if self.keeps_a_thread is not None:
+            assert len(before.threads()) <= 1
+            await far.release()
+        await before.settled()
+        await far.release()
+
+    async def test_cancelled_again_and_again_while_stalled_nothing_piles_up(self, far):
+        before = Leftovers.now()
+        await far.stall()
+        for _ in range(3):
+            stuck = asyncio.ensure_future(self.attempt(far, batch(50, size=LARGEST)))
+            await asyncio.wait({stuck}, timeout=0.1)
+            await cancel(stuck)
+        assert len(before.threads()) <= (0 if self.keeps_a_thread is None else 1)
+        await far.release()
+        await before.settled()
+        sent = batch(2, first=60)
+        assert await self.attempt(far, sent) == [None] * 2
+        await arrived(far, sent)
+
+    async def test_cancelled_while_entering_it_leaves_nothing_running(self, far):
+        before = Leftovers.now()
+        await far.stall()
+        entering = asyncio.ensure_future(self.attempt(far, []))
+        await asyncio.wait({entering}, timeout=0.2)
+        await cancel(entering)
+        await far.release()
+        for turns in range(12):
+            await cancelled_after(turns, self.attempt(far, []))
+        await before.settled()
+
+    async def test_a_far_side_that_stalls_does_not_hold_up_the_event_loop(self, far):
+        await far.stall()
+        stuck = asyncio.ensure_future(self.attempt(far, batch(50, size=LARGEST)))
+        turns = 0
+        async with asyncio.timeout(PATIENCE):
+            while turns < 20:
+                await asyncio.sleep(0.005)
+                turns += 1
+        await cancel(stuck)
+        await far.release()
+
+    async def attempt(self, far: FarSide, cloudevents: Sequence[CloudEvent]) -> list[Result]:
+        """Enter, send once and leave, as the bridge takes it: raised means all are unavailable."""
+        try:
+            async with asyncio.timeout(PATIENCE), self.plugin.open(far.settings, far.place) as send:
+                results = list(await send(cloudevents)) if cloudevents else []
+        except Unavailable as error:
+            return [error] * len(cloudevents)
+        assert len(results) == len(cloudevents)
+        return results
+
+    async def _down(self, far: FarSide) -> list[Result]:
+        await far.down()
+        return await self.attempt(far, batch(1))
+
+
+async def arrived(far: FarSide, sent: Sequence[CloudEvent]) -> list[dict[str, Any]]:
+    """Wait until all of *sent* is there, equal to what was sent; return all that is there."""
+    wanted = {cloudevent.id: cloudevent.envelope for cloudevent in sent}
+    got: list[dict[str, Any]] = []
+
+    async def complete() -> bool:
+        got[:] = await far.received()
+        return wanted.keys() <= {envelope["id"] for envelope in got}
+
+    await eventually(complete)
+    for envelope in got:
+        assert envelope == wanted.get(envelope["id"], envelope)
+    return got
+
+
+async def eventually(true: Callable[[], Awaitable[bool]]) -> None:
+    for _ in range(int(PATIENCE / 0.02)):
+        if await true():
+            return
+        await asyncio.sleep(0.02)
+    raise AssertionError(f"{true.__qualname__} never came true")
+
+
+async def cancelled_after(turns: int, work: Awaitable[Any]) -> None:
+    """Let *work* run for so many turns of the event loop, then cancel it."""
+    task = asyncio.ensure_future(work)
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    await cancel(task)
+
+
+async def cancel(task: "asyncio.Future[Any]") -> None:
+    """Cancel, and insist that it obeys without waiting for the far side."""
+    task.cancel()
+    async with asyncio.timeout(PATIENCE / 2):
+        await asyncio.wait({task})
+    if not task.cancelled():
+        task.result()
+
+
+@dataclass(frozen=True)
+class Leftovers:
+    """What runs and is open now, to tell later what has come since and stays."""
+
+    tasks: frozenset["asyncio.Task[Any]"]
+    known_threads: frozenset[threading.Thread]
+    files: frozenset[tuple[str, str]]
+
+    @classmethod
+    def now(cls) -> "Leftovers":
+        return cls(frozenset(asyncio.all_tasks()), frozenset(_threads()), frozenset(_files()))
+
+    def threads(self) -> set[threading.Thread]:
+        return _threads() - self.known_threads
+
+    async def settled(self) -> None:
+        """Wait until nothing more than before is there, or fail naming what is."""
+        for _ in range(int(PATIENCE / 0.02)):
+            more = self._more()
+            if not more:
+                return
+            await asyncio.sleep(0.02)
+        raise AssertionError(f"left running or open: {more}")
+
+    def _more(self) -> list[object]:
+        return [*(asyncio.all_tasks() - self.tasks), *self.threads(), *(_files() - self.files)]
+
+
+def _threads() -> set[threading.Thread]:
+    """All but the idle workers that the event loop keeps for `asyncio.to_thread`."""
+    return {thread for thread in threading.enumerate() if not thread.name.startswith("asyncio_")}
+
+
+def _files() -> set[tuple[str, str]]:
+    """Open descriptors and what they are; empty where the system does not tell."""
+    table = Path("/proc/self/fd")
+    found = set()
+    for entry in table.iterdir() if table.exists() else ():
+        with contextlib.suppress(OSError):
+            found.add((entry.name, str(entry.readlink())))
+    return found

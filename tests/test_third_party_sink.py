@@ -1,0 +1,89 @@
+"""A sink of somebody else's, from its own wheel, through the same door as ours."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.cloudevents import batch
+from support.third_party import environment, install
+
+from bridge.plugins import Misconfigured, Place, find_sink
+
+SENDS = """
+import asyncio, sys
+from pathlib import Path
+from bridge.plugins import Place, find_sink
+from support.cloudevents import batch, make
+
+async def main(page):
+    plugin = find_sink("notebook")
+    settings = plugin.settings.model_validate({"type": "notebook", "page": page, "widest": 2000})
+    print(settings.describe() == f"notes CloudEvents in {page}")
+    async with plugin.open(settings, Place()) as send:
+        print(await send([*batch(2), make(3, size=3000)]))
+
+asyncio.run(main(sys.argv[1]))
+"""
+VALIDATES = """
+from bridge.plugins import find_sink
+find_sink("notebook").settings.model_validate({"type": "notebook", "pages": "a"})
+"""
+LISTS = "from bridge.plugins import installed_sinks; print(*sorted(installed_sinks()))"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    return install(tmp_path_factory.mktemp("notebook"))
+
+
+def run(site, program, *argv):
+    command = [sys.executable, "-c", program, *map(str, argv)]
+    return subprocess.run(
+        command,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=25,
+        env=environment(site),
+    )
+
+
+def test_it_stands_beside_our_own(site):
+    names = run(site, LISTS).stdout.split()
+    assert {"notebook", "stdout", "file"} <= set(names)
+
+
+def test_it_is_not_there_when_it_is_not_installed():
+    with pytest.raises(
+        Misconfigured, match=r"there is no sink type 'notebook'; there are .*stdout"
+    ):
+        find_sink("notebook")
+
+
+def test_it_is_found_described_and_sends(site, tmp_path):
+    done = run(site, SENDS, tmp_path / "page")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "True\n[None, None, Rejected('longer than 2000 bytes')]\n"
+    lines = (tmp_path / "page").read_bytes().splitlines()
+    assert [json.loads(line) for line in lines] == [sent.envelope for sent in batch(2)]
+
+
+def test_its_own_keys_are_validated(site):
+    done = run(site, VALIDATES)
+    assert done.returncode == 1
+    assert "page\n  Field required" in done.stderr
+    assert "pages\n  Extra inputs are not permitted" in done.stderr
+
+
+async def test_the_sink_in_the_docs_works_and_is_as_short_as_promised(capsys):
+    page = (Path(__file__).parents[1] / "docs" / "writing-a-sink.md").read_text(encoding="utf-8")
+    code = page.split("```python\n")[1].split("```")[0]
+    assert sum(1 for line in code.splitlines() if line.strip()) <= 16
+    module = {}
+    exec(code, module)
+    settings = module["sink"].settings.model_validate({"type": "bell", "sound": "dong"})
+    async with module["sink"].open(settings, Place()) as send:
+        assert await send(batch(2)) == [None, None]
+    assert capsys.readouterr().out == "dong Reboot\ndong Reboot\n"
