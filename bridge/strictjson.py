@@ -1,0 +1,33 @@
+"""Foreign JSON, read strictly: UTF-8, and no number that a journal or a reader cannot hold."""
+
+import json
+import math
+from typing import Any
+
+
+def decode(body: bytes) -> Any:
+    """Read JSON, or raise ValueError with what is wrong; NaN and what exceeds 64 bits is wrong."""
+    try:
+        return json.loads(
+            body.decode("utf-8-sig"),
+            parse_constant=_refuse,
+            parse_float=_finite,
+            parse_int=_whole,
+        )
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def _refuse(text: str) -> float:
+    raise ValueError(f"{text[:20]} is not a number that JSON can hold")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    return number if math.isfinite(number) else _refuse(text)
+
+
+def _whole(text: str) -> int:
+    if len(text) > 20 or not -(2**63) <= int(text) < 2**63:
+        raise ValueError(f"the number {text[:20]}… is too large")
+    return int(text)
