@@ -1,0 +1,94 @@
+"""Which VM this is: asked of instance metadata, remembered in the journal."""
+
+import json
+import logging
+import time
+from dataclasses import asdict, dataclass, field
+from datetime import timedelta
+
+from bridge.config import Config
+from bridge.journal import Journal
+from bridge.metadata import Metadata, Problem
+from bridge.model import Instance
+from bridge.observer import Observer
+from bridge.plugins import Place
+
+log = logging.getLogger(__name__)
+
+_ASK_AGAIN = 15.0
+_REFRESH = 24 * 3600.0
+
+
+@dataclass(slots=True)
+class Identity:
+    """What is known of this VM so far; the bridge works without it, and says so."""
+
+    config: Config
+    journal: Journal
+    instance: Instance = field(default_factory=Instance)
+    _ask_at: float = 0.0
+    _asked: bool = False
+
+    @property
+    def vm_name(self) -> str | None:
+        return self.config.source.vm_name or self.instance.name
+
+    @property
+    def observer(self) -> Observer:
+        return Observer(
+            instance=self.instance,
+            vm_name=self.vm_name,
+            source=self.config.cloudevents.source,
+            margin=timedelta(seconds=self.config.approvals.margin),
+            tags=self.config.source.tags,
+            labels=self.config.source.labels,
+        )
+
+    @property
+    def place(self) -> Place:
+        vm = self.instance
+        return Place(
+            {
+                "observer": self.vm_name,
+                "vm_name": self.vm_name,
+                "vm_id": vm.vm_id,
+                "subscription": vm.subscription,
+                "resource_group": vm.resource_group,
+                "location": vm.location,
+            }
+        )
+
+    async def recall(self) -> None:
+        """Begin with what the journal remembers."""
+        text = await self.journal.run(lambda store: store.recall("instance"))
+        if text is not None:
+            self.instance = Instance(**json.loads(text))
+
+    async def learn(self, metadata: Metadata) -> None:
+        """Ask instance metadata when it is time to; a failure changes nothing."""
+        if time.monotonic() < self._ask_at:
+            return
+        answer = await metadata.instance()
+        if isinstance(answer, Problem):
+            self._ask_at = time.monotonic() + _ASK_AGAIN
+            if not self._asked:
+                log.warning(
+                    "instance.unknown", extra={"detail": answer.detail, "scope": self._scope()}
+                )
+            self._asked = True
+            return
+        self._ask_at = time.monotonic() + _REFRESH
+        await self._accept(answer)
+
+    def _scope(self) -> str:
+        return "as configured" if self.vm_name else "all, until the VM's name is known"
+
+    async def _accept(self, instance: Instance) -> None:
+        if instance.vm_id is not None:
+            await self.journal.claim(instance.vm_id)
+        if instance == self.instance:
+            return
+        self.instance = instance
+        log.info("instance.known", extra={"vm": self.vm_name, "vm_id": instance.vm_id})
+        text = json.dumps(asdict(instance))
+        await self.journal.run(lambda store: store.remember(instance=text))

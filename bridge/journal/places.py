@@ -1,0 +1,130 @@
+"""Each sink's place in the journal: where a new one begins, replays, and dead letters."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bridge.journal.store import Store, newest
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """What one sink has not settled, and what it refused."""
+
+    waiting: int
+    oldest: float | None
+    dead: int
+    delivered: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A CloudEvent that a sink refused for good, or could not take before it was too old."""
+
+    sink: str
+    seq: int
+    event_id: str
+    type: str
+    subject: str
+    attempts: int
+    first: float | None
+    last: float | None
+    reason: str
+    body: bytes
+
+    @property
+    def id(self) -> str:
+        return f"{self.sink}:{self.seq}"
+
+
+def register(store: Store, sinks: Sequence[str], now: float) -> list[str]:
+    """Give each configured sink its place; return the new ones.
+
+    A new sink begins with what is pending now: the latest row of each pending scheduled event.
+    """
+    with store.transaction() as db:
+        known = {name for (name,) in db.execute("SELECT name FROM sink")}
+        fresh = [name for name in sinks if name not in known]
+        for name in known:
+            absent = None if name in sinks else now
+            db.execute(
+                "UPDATE sink SET absent = CASE WHEN ? IS NULL THEN NULL "
+                "ELSE COALESCE(absent, ?) END WHERE name = ?",
+                (absent, absent, name),
+            )
+        for name in fresh:
+            _begin(store, name, now)
+    return fresh
+
+
+def _begin(store: Store, name: str, now: float) -> None:
+    db = store.connection
+    current = [
+        seq
+        for (seq,) in db.execute(
+            "SELECT MAX(seq) FROM outbox JOIN tracked USING (key) GROUP BY key ORDER BY 1"
+        )
+    ]
+    low = current[0] - 1 if current else newest(db)
+    db.execute("INSERT INTO sink(name, low) VALUES (?, ?)", (name, low))
+    db.executemany(
+        "INSERT INTO delivery(sink, seq, how, last) VALUES (?, ?, 'before', ?)",
+        [
+            (name, seq, now)
+            for (seq,) in db.execute("SELECT seq FROM outbox WHERE seq > ?", (low,)).fetchall()
+            if seq not in set(current)
+        ],
+    )
+
+
+def replay_sink(store: Store, sink: str) -> int:
+    """Offer the sink everything that is still in the journal again; return how many."""
+    with store.transaction() as db:
+        db.execute("DELETE FROM delivery WHERE sink = ?", (sink,))
+        db.execute("UPDATE sink SET low = 0 WHERE name = ?", (sink,))
+        return int(db.execute("SELECT COUNT(*) FROM outbox").fetchone()[0])
+
+
+def backlog(store: Store, sink: str) -> Backlog:
+    read = store.connection.execute
+    waiting, oldest = read(
+        """SELECT COUNT(*), MIN(o.recorded) FROM outbox o
+        LEFT JOIN delivery d ON d.sink = :sink AND d.seq = o.seq
+        WHERE o.seq > (SELECT low FROM sink WHERE name = :sink) AND d.how IS NULL""",
+        {"sink": sink},
+    ).fetchone()
+    by_outcome = dict(
+        read("SELECT how, COUNT(*) FROM delivery WHERE sink = ? GROUP BY how", (sink,)).fetchall()
+    )
+    return Backlog(waiting, oldest, by_outcome.get("dead", 0), by_outcome.get("delivered", 0))
+
+
+def dead_letters(store: Store, sink: str | None = None, limit: int = 1000) -> list[DeadLetter]:
+    rows = store.connection.execute(
+        """SELECT d.sink, d.seq, o.id, o.type, o.key, d.attempts, d.first, d.last,
+        COALESCE(d.error, ''), o.body
+        FROM delivery d JOIN outbox o USING (seq)
+        WHERE d.how = 'dead' AND (?1 IS NULL OR d.sink = ?1) ORDER BY d.seq LIMIT ?2""",
+        (sink, limit),
+    )
+    return [DeadLetter(*row) for row in rows]
+
+
+def dead_letter(store: Store, letter_id: str) -> DeadLetter | None:
+    sink, _, seq = letter_id.rpartition(":")
+    return next((one for one in dead_letters(store, sink) if str(one.seq) == seq), None)
+
+
+def replay_letter(store: Store, letter: DeadLetter) -> None:
+    """Offer it again, from the beginning; later rows of its key may have gone before it."""
+    with store.transaction() as db:
+        where = (letter.sink, letter.seq)
+        db.execute("DELETE FROM delivery WHERE sink = ? AND seq = ?", where)
+        db.execute("UPDATE sink SET low = MIN(low, ?2 - 1) WHERE name = ?1", where)
+
+
+def drop_letter(store: Store, letter: DeadLetter) -> None:
+    with store.transaction() as db:
+        db.execute(
+            "UPDATE delivery SET how = 'dropped' WHERE sink = ? AND seq = ?",
+            (letter.sink, letter.seq),
+        )

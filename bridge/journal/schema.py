@@ -1,0 +1,102 @@
+"""The tables, how older ones are brought up to date, and whether a file can be trusted."""
+
+import sqlite3
+from pathlib import Path
+
+VERSION = 1
+
+_MIGRATIONS = {
+    1: """
+    CREATE TABLE meta(name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+    CREATE TABLE tracked(key TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID;
+    CREATE TABLE ended(key TEXT PRIMARY KEY, life INTEGER NOT NULL, at REAL NOT NULL) WITHOUT ROWID;
+    CREATE TABLE outbox(
+        seq INTEGER PRIMARY KEY AUTOINCREMENT,
+        id TEXT NOT NULL UNIQUE,
+        type TEXT NOT NULL,
+        key TEXT NOT NULL,
+        recorded REAL NOT NULL,
+        body BLOB NOT NULL
+    );
+    CREATE INDEX outbox_key ON outbox(key, seq);
+    -- All rows up to `low` are settled; `absent` is when the sink left the configuration.
+    CREATE TABLE sink(name TEXT PRIMARY KEY, low INTEGER NOT NULL, absent REAL) WITHOUT ROWID;
+    -- `how` is null while attempts fail, else delivered, dead, filtered, overtaken, before,
+    -- or dropped.
+    CREATE TABLE delivery(
+        sink TEXT NOT NULL,
+        seq INTEGER NOT NULL,
+        how TEXT,
+        attempts INTEGER NOT NULL DEFAULT 0,
+        first REAL,
+        last REAL,
+        error TEXT,
+        PRIMARY KEY (sink, seq)
+    ) WITHOUT ROWID;
+    CREATE INDEX delivery_seq ON delivery(seq);
+    CREATE INDEX delivery_dead ON delivery(seq) WHERE how = 'dead';
+    CREATE TRIGGER outbox_gone AFTER DELETE ON outbox BEGIN
+        DELETE FROM delivery WHERE seq = OLD.seq;
+    END;
+    """,
+}
+
+
+class Newer(Exception):
+    """The file was written by a newer version; it is never touched."""
+
+
+class Corrupt(Exception):
+    """The file cannot be trusted; it must be set aside."""
+
+
+def connect_file(path: Path) -> sqlite3.Connection:
+    """Open, check and migrate; what comes back is safe to write."""
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5)
+    try:
+        _prepare(connection, path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def connect_memory() -> sqlite3.Connection:
+    connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    migrate(connection)
+    return connection
+
+
+def _prepare(connection: sqlite3.Connection, path: Path) -> None:
+    try:
+        version = _version(connection)
+        if version > VERSION:
+            raise Newer(
+                f"{path} was written by a newer version of the bridge (journal version {version}; "
+                f"this program knows {VERSION}). Start that version, or move the file away."
+            )
+        if version == 0:
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA journal_size_limit = 4194304")
+        found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if found != "ok":
+            raise Corrupt(str(found))
+        migrate(connection)
+    except sqlite3.OperationalError:
+        raise
+    except sqlite3.DatabaseError as error:
+        raise Corrupt(str(error)) from error
+
+
+def migrate(connection: sqlite3.Connection) -> None:
+    """Each step is one transaction with its version number, so that a kill leaves a whole one."""
+    for step in range(_version(connection) + 1, VERSION + 1):
+        connection.executescript(
+            f"BEGIN IMMEDIATE; {_MIGRATIONS[step]} PRAGMA user_version = {step}; COMMIT;"
+        )
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])

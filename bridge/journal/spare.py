@@ -1,0 +1,87 @@
+"""The stand-in in memory for a journal that cannot be written, and the way back to the file.
+
+Ids are deterministic, so whatever is recorded twice is one row: merging needs no cleverness.
+"""
+
+import contextlib
+import sqlite3
+
+from bridge.journal.schema import connect_memory
+from bridge.journal.store import Store, newest
+
+_PLAIN = ("meta", "tracked", "ended", "sink")
+
+
+def stand_in(file: Store | None) -> Store:
+    """A store in memory that goes on where the file stopped, as far as that can be read."""
+    spare = Store(connect_memory())
+    if file is not None:
+        with contextlib.suppress(sqlite3.Error), spare.transaction():
+            _seed(file.connection, spare.connection)
+    return spare
+
+
+def _seed(file: sqlite3.Connection, spare: sqlite3.Connection) -> None:
+    for table in _PLAIN:
+        _copy(file, spare, f"SELECT * FROM {table}", table)
+    wanted = """SELECT o.seq FROM outbox o JOIN sink s ON s.absent IS NULL AND s.low < o.seq
+        LEFT JOIN delivery d ON d.sink = s.name AND d.seq = o.seq WHERE d.how IS NULL"""
+    _copy(file, spare, f"SELECT * FROM outbox WHERE seq IN ({wanted})", "outbox")
+    _copy(file, spare, f"SELECT * FROM delivery WHERE seq IN ({wanted})", "delivery")
+    spare.execute("DELETE FROM sqlite_sequence WHERE name = 'outbox'")
+    spare.execute("INSERT INTO sqlite_sequence VALUES ('outbox', ?)", (newest(file),))
+
+
+def _copy(source: sqlite3.Connection, target: sqlite3.Connection, query: str, table: str) -> None:
+    for row in source.execute(query):
+        marks = ",".join("?" for _ in row)
+        target.execute(f"INSERT INTO {table} VALUES ({marks})", row)
+
+
+def merge(spare: Store, file: Store) -> None:
+    """Write into the file, in one transaction, all that happened while it could not be written."""
+    source = spare.connection
+    with file.transaction() as target:
+        _merge_places(source, target)
+        _merge_outbox(source, target)
+        _merge_state(source, target)
+
+
+def _merge_places(source: sqlite3.Connection, target: sqlite3.Connection) -> None:
+    low = newest(target)
+    for (name,) in source.execute("SELECT name FROM sink WHERE absent IS NULL"):
+        target.execute("INSERT OR IGNORE INTO sink(name, low) VALUES (?, ?)", (name, low))
+        target.execute("UPDATE sink SET absent = NULL WHERE name = ?", (name,))
+
+
+def _merge_outbox(source: sqlite3.Connection, target: sqlite3.Connection) -> None:
+    """Rows by their id, and with each of them what the sinks have done about it."""
+    rows = source.execute("SELECT id, type, key, recorded, body, seq FROM outbox ORDER BY seq")
+    for *row, number in rows:
+        target.execute(
+            "INSERT OR IGNORE INTO outbox(id, type, key, recorded, body) VALUES (?, ?, ?, ?, ?)",
+            row,
+        )
+        found = target.execute("SELECT seq FROM outbox WHERE id = ?", row[:1]).fetchone()
+        deliveries = source.execute(
+            "SELECT sink, how, attempts, first, last, error FROM delivery WHERE seq = ?", (number,)
+        )
+        target.executemany(
+            """INSERT INTO delivery(seq, sink, how, attempts, first, last, error)
+            VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT(sink, seq) DO UPDATE SET
+            how = COALESCE(how, excluded.how), attempts = excluded.attempts,
+            last = excluded.last, error = excluded.error WHERE how IS NULL""",
+            [(found[0], *delivery) for delivery in deliveries],
+        )
+
+
+def _merge_state(source: sqlite3.Connection, target: sqlite3.Connection) -> None:
+    """What the stand-in tracks or saw end wins; what only the file knows is judged at next poll."""
+    for table in ("tracked", "ended"):
+        for row in source.execute(f"SELECT * FROM {table}"):
+            marks = ",".join("?" for _ in row)
+            target.execute(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", row)
+    over = source.execute("SELECT key FROM ended WHERE key NOT IN (SELECT key FROM tracked)")
+    target.executemany("DELETE FROM tracked WHERE key = ?", over.fetchall())
+    for name, value in source.execute("SELECT name, value FROM meta"):
+        target.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))

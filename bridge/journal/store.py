@@ -1,0 +1,211 @@
+"""The state and the outbox in SQL: every public method that writes is one transaction."""
+
+import sqlite3
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from bridge.cloudevent import CloudEvent
+from bridge.journal.codec import decode_tracked, encode_tracked, moment
+from bridge.state import Ended, State
+
+_UNSETTLED = """
+    SELECT o.seq, o.key FROM outbox o
+    LEFT JOIN delivery d ON d.sink = :sink AND d.seq = o.seq
+    WHERE o.seq > (SELECT low FROM sink WHERE name = :sink) AND d.how IS NULL
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A CloudEvent in the outbox, with what one sink has done about it so far."""
+
+    seq: int
+    event: CloudEvent
+    recorded: float
+    attempts: int = 0
+    first: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of one CloudEvent at one sink; `how` is None when it must be tried again."""
+
+    id: str
+    how: str | None
+    error: str | None = None
+    tried: bool = True
+
+
+class Store:
+    """One SQLite database, the file or its stand-in in memory; used from one thread at a time."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+
+    def close(self) -> None:
+        self.connection.close()
+
+    @contextmanager
+    def transaction(self) -> Generator[sqlite3.Connection]:
+        """All writes pass here, and are on the disk when it ends."""
+        self.connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield self.connection
+        except BaseException:
+            if self.connection.in_transaction:
+                self.connection.execute("ROLLBACK")
+            raise
+        try:
+            self.connection.execute("COMMIT")
+        except sqlite3.Error:
+            if self.connection.in_transaction:
+                self.connection.execute("ROLLBACK")
+            raise
+
+    def recall(self, name: str) -> str | None:
+        found = self.connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
+        return found[0] if found else None
+
+    def remember(self, **values: str | None) -> None:
+        with self.transaction() as db:
+            self._write_meta(db, values)
+
+    @staticmethod
+    def _write_meta(db: sqlite3.Connection, values: dict[str, str | None]) -> None:
+        for name, value in values.items():
+            if value is None:
+                db.execute("DELETE FROM meta WHERE name = ?", (name,))
+            else:
+                db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
+
+    def load(self) -> State:
+        """The state as of the last commit."""
+        read = self.connection.execute
+        incarnation = self.recall("incarnation")
+        return State(
+            tracked={k: decode_tracked(body) for k, body in read("SELECT * FROM tracked")},
+            ended={
+                key: Ended(life, datetime.fromtimestamp(at, UTC))
+                for key, life, at in read("SELECT * FROM ended")
+            },
+            # Text stays text: 2017-03-01 wants it back exactly as it came.
+            incarnation=incarnation[1:]
+            if incarnation and incarnation[0] == "s"
+            else _int(incarnation),
+            last_good=moment(self.recall("last_good")),
+            settle_until=moment(self.recall("settle_until")),
+            boot_id=self.recall("boot_id"),
+        )
+
+    def commit(
+        self, state: State, events: Iterable[CloudEvent], now: float, **meta: str | None
+    ) -> int:
+        """The document and its CloudEvents, together: the point of no loss."""
+        with self.transaction() as db:
+            self._write_state(db, state)
+            self._write_meta(db, meta)
+            return self._append(db, events, now)
+
+    def append(self, events: Iterable[CloudEvent], now: float) -> int:
+        """Record CloudEvents that no document showed; return how many were new."""
+        with self.transaction() as db:
+            return self._append(db, events, now)
+
+    @staticmethod
+    def _append(db: sqlite3.Connection, events: Iterable[CloudEvent], now: float) -> int:
+        sql = "INSERT OR IGNORE INTO outbox(id, type, key, recorded, body) VALUES (?, ?, ?, ?, ?)"
+        return sum(
+            db.execute(sql, (event.id, event.type, event.key, now, event.body)).rowcount
+            for event in events
+        )
+
+    def _write_state(self, db: sqlite3.Connection, state: State) -> None:
+        db.execute("DELETE FROM tracked")
+        db.execute("DELETE FROM ended")
+        db.executemany(
+            "INSERT INTO tracked VALUES (?, ?)",
+            [(key, encode_tracked(known)) for key, known in state.tracked.items()],
+        )
+        db.executemany(
+            "INSERT INTO ended VALUES (?, ?, ?)",
+            [(key, end.life, end.at.timestamp()) for key, end in state.ended.items()],
+        )
+        mark = "s" if isinstance(state.incarnation, str) else ""
+        self._write_meta(
+            db,
+            {
+                "incarnation": None if state.incarnation is None else f"{mark}{state.incarnation}",
+                "last_good": _text(state.last_good),
+                "settle_until": _text(state.settle_until),
+                "boot_id": state.boot_id,
+            },
+        )
+
+    def unsettled(self, sink: str, limit: int, blocked: frozenset[str]) -> list[Row]:
+        """For each key the oldest row that the sink has not settled, but for blocked keys."""
+        seen = set(blocked)
+        picked: list[int] = []
+        for seq, key in self.connection.execute(f"{_UNSETTLED} ORDER BY o.seq", {"sink": sink}):
+            if key in seen:
+                continue
+            seen.add(key)
+            picked.append(seq)
+            if len(picked) >= limit:
+                break
+        return [self._row(sink, seq) for seq in picked]
+
+    def _row(self, sink: str, seq: int) -> Row:
+        found = self.connection.execute(
+            """SELECT o.id, o.type, o.key, o.body, o.recorded, d.attempts, d.first FROM outbox o
+            LEFT JOIN delivery d ON d.sink = ? AND d.seq = o.seq WHERE o.seq = ?""",
+            (sink, seq),
+        ).fetchone()
+        return Row(seq, CloudEvent(*found[:4]), found[4], found[5] or 0, found[6])
+
+    def overtaken(self, sink: str, key: str, seq: int) -> bool:
+        """Whether a later row of the same key waits for this sink too."""
+        sql = f"{_UNSETTLED} AND o.key = :key AND o.seq > :seq LIMIT 1"
+        values = {"sink": sink, "key": key, "seq": seq}
+        return self.connection.execute(sql, values).fetchone() is not None
+
+    def settle(self, sink: str, verdicts: Sequence[Verdict], now: float) -> None:
+        """Note attempts and outcomes, and move the low-water mark up as far as it goes.
+
+        Rows are named by the CloudEvent's id: numbers change when a stand-in is merged back.
+        """
+        with self.transaction() as db:
+            db.executemany(
+                """INSERT INTO delivery(sink, seq, how, attempts, first, last, error)
+                SELECT :sink, seq, :how, :tried, :now, :now, :error FROM outbox WHERE id = :id
+                ON CONFLICT(sink, seq) DO UPDATE SET how = :how, attempts = attempts + :tried,
+                first = COALESCE(first, :now), last = :now, error = COALESCE(:error, error)
+                WHERE how IS NULL""",
+                [
+                    {"sink": sink, "how": v.how, "tried": int(v.tried), "now": now,
+                     "error": v.error, "id": v.id}
+                    for v in verdicts
+                ],
+            )  # fmt: skip
+            self._advance(db, sink)
+
+    @staticmethod
+    def _advance(db: sqlite3.Connection, sink: str) -> None:
+        first = db.execute(f"{_UNSETTLED} ORDER BY o.seq LIMIT 1", {"sink": sink}).fetchone()
+        low = first[0] - 1 if first else newest(db)
+        db.execute("UPDATE sink SET low = MAX(low, ?) WHERE name = ?", (low, sink))
+
+
+def newest(db: sqlite3.Connection) -> int:
+    """The highest number ever given, even if its row is gone."""
+    found = db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'outbox'").fetchone()
+    return int(found[0]) if found else 0
+
+
+def _int(text: str | None) -> int | None:
+    return int(text) if text is not None else None
+
+
+def _text(value: datetime | None) -> str | None:
+    return value.isoformat() if value else None

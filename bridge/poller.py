@@ -1,0 +1,248 @@
+"""Fetch, decide, commit, again and again: the source of every transition."""
+
+import asyncio
+import logging
+import random
+import time
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+
+from bridge import messages
+from bridge.cloudevent import CloudEvent
+from bridge.config import Config
+from bridge.diff import transitions
+from bridge.discovery import discover
+from bridge.identity import Identity
+from bridge.journal import Journal, SetAside
+from bridge.metadata import Answer, Budget, Metadata, Problem
+from bridge.reading import Outage, Reader, azure_now, clock_skew
+from bridge.state import Facts, State, Step
+from bridge.status import SourceStatus
+from bridge.supervise import backoff
+
+log = logging.getLogger(__name__)
+
+LONGEST_BACKOFF = 5.0
+_NOTE_GOOD = timedelta(minutes=10)
+_WATCHING = 60.0
+_LOST_TRACK = 5
+
+
+@dataclass(slots=True)
+class Poller:
+    """One VM's view of its scheduled events. `run` goes on until cancelled."""
+
+    config: Config
+    journal: Journal
+    identity: Identity
+    status: SourceStatus
+    version: str
+    boot_id: str | None = None
+    budget: Budget = field(default_factory=Budget)
+    _state: State = field(default_factory=State)
+    _reader: Reader = field(default_factory=Reader)
+    _outage: Outage = field(default_factory=lambda: Outage(timedelta()))
+    _failures: int = 0
+    _seen: float | None = None
+    _snapshot_due: float = 0.0
+    _generation: int = -1
+
+    async def run(self) -> None:
+        """Find the endpoint and poll it; look for it anew when it cannot be reached any more."""
+        while True:
+            endpoint = await self._endpoint()
+            if endpoint is None:
+                await asyncio.sleep(self._pause())
+                continue
+            async with Metadata(
+                endpoint, self.config.source.api_version, budget=self.budget
+            ) as metadata:
+                while not self._lost_track():
+                    problem = await self.poll(metadata)
+                    await asyncio.sleep(self._pause(problem))
+
+    async def once(self) -> bool:
+        """Poll one time; whether there was a useful answer."""
+        endpoint = await self._endpoint()
+        if endpoint is None:
+            return False
+        async with Metadata(
+            endpoint, self.config.source.api_version, budget=self.budget
+        ) as metadata:
+            return await self.poll(metadata) is None
+
+    async def poll(self, metadata: Metadata) -> Problem | None:
+        """One fetch and all that follows from it; the problem, if there was one."""
+        await self.identity.learn(metadata)
+        answer = await metadata.fetch()
+        self.status.polls += 1
+        self.status.last_poll = time.monotonic()
+        local = datetime.now(UTC)
+        now = azure_now(answer.date, local)
+        self.status.clock_skew = clock_skew(answer.date, local)
+        try:
+            await self._refresh()
+            if isinstance(answer, Problem):
+                await self._problem(answer, local)
+                return answer
+            await self._answer(answer, now, local)
+        except SetAside:
+            log.warning("source.repeats", extra={"reason": "the journal was set aside"})
+            self._snapshot_due = 0.0
+        return None
+
+    async def _refresh(self) -> None:
+        """Read the state again after a start, and whenever the journal is another one."""
+        if self._generation == self.journal.generation:
+            return
+        generation = self.journal.generation
+        self._state = await self.journal.load()
+        since = await self.journal.run(lambda store: store.recall("degraded_since"))
+        patience = self.config.source.degraded_after + random.uniform(0, 60)
+        told = datetime.fromisoformat(since) if since else None
+        self._outage = Outage(timedelta(seconds=patience), told, told is not None)
+        self.status.degraded = told is not None
+        self._generation = generation
+
+    async def _endpoint(self) -> str | None:
+        configured = self.config.source.endpoint
+        remembered = await self.journal.run(lambda store: store.recall("endpoint"))
+        found, attempts = await discover(
+            self.config.source.api_version,
+            configured=None if configured == "auto" else configured,
+            remembered=remembered,
+            budget=self.budget,
+        )
+        self._failures = 0
+        if found is None:
+            self._failures = 1
+            tried = "; ".join(f"{one.candidate.url} {one.verdict}" for one in attempts)
+            await self._refresh()
+            await self._problem(Problem("unreachable", tried), datetime.now(UTC))
+            return None
+        if (found.url, found.origin) != (self.status.endpoint, self.status.origin):
+            log.info("source.endpoint", extra={"url": found.url, "origin": found.origin})
+        self.status.endpoint, self.status.origin = found.url, found.origin
+        if configured == "auto" and found.url != remembered:
+            await self.journal.run(lambda store: store.remember(endpoint=found.url))
+        return found.url
+
+    def _lost_track(self) -> bool:
+        """Only an endpoint that was discovered is looked for again."""
+        gone = self._failures >= _LOST_TRACK and self.status.problem == "unreachable"
+        return gone and self.config.source.endpoint == "auto"
+
+    def _pause(self, problem: Problem | None = None) -> float:
+        interval = self.config.source.poll_interval
+        if problem is not None and problem.retry_after is not None:
+            return problem.retry_after
+        if self._failures:
+            most = max(interval, LONGEST_BACKOFF)
+            return max(0.2, backoff(self._failures, first=interval, most=most))
+        return interval * random.uniform(0.95, 1.05)
+
+    async def _problem(self, problem: Problem, now: datetime) -> None:
+        """An error is not an empty document: nothing changes but our knowledge of the source."""
+        self._failures += 1
+        status = self.status
+        status.problems[problem.reason] = status.problems.get(problem.reason, 0) + 1
+        if status.problem != problem.reason:
+            level = logging.ERROR if problem.configuration else logging.WARNING
+            log.log(level, "source.%s", problem.reason, extra={"detail": problem.detail})
+        status.problem, status.detail = problem.reason, problem.detail
+        if not self._outage.problem(now):
+            return
+        status.degraded = True
+        began = self._outage.since or now
+        log.error("source.degraded", extra={"reason": problem.reason, "since": began.isoformat()})
+        told = self._about("degraded", now, began, problem)
+        await self._record(self._state, [told], degraded_since=began.isoformat())
+
+    async def _answer(self, answer: Answer, now: datetime, local: datetime) -> None:
+        document = self._reader.read(answer, local, tracking=bool(self._state.tracked))
+        if document is None:
+            return
+        self._failures = 0
+        step = transitions(self._state, document, self._facts(now))
+        events = self._told(step, now)
+        recovered = self._outage.good()
+        if recovered:
+            events.append(self._about("recovered", now, now))
+        if self._recovered_or_due(recovered=recovered):
+            events.append(self._snapshot(step.state, now))
+        await self._keep(step, events, now, recovered=recovered)
+
+    def _facts(self, now: datetime) -> Facts:
+        seen, self._seen = self._seen, time.monotonic()
+        return Facts(
+            now=now,
+            vm_name=self.identity.vm_name,
+            scope=self.config.source.scope,
+            boot_id=self.boot_id,
+            watching=seen is not None and self._seen - seen < _WATCHING,
+        )
+
+    def _told(self, step: Step, now: datetime) -> list[CloudEvent]:
+        for key in step.regressed:
+            log.warning("event.went_back", extra={"event_id": key, "note": "Started stays Started"})
+        observer = self.identity.observer
+        incarnation = step.state.incarnation
+        return [messages.transition(one, observer, now, incarnation) for one in step.transitions]
+
+    def _recovered_or_due(self, *, recovered: bool) -> bool:
+        return recovered or time.monotonic() >= self._snapshot_due
+
+    def _snapshot(self, state: State, now: datetime) -> CloudEvent:
+        self._snapshot_due = time.monotonic() + self.config.source.snapshot_interval
+        return self._about("snapshot", now, now, state=state)
+
+    async def _keep(
+        self, step: Step, events: list[CloudEvent], now: datetime, *, recovered: bool
+    ) -> None:
+        """Commit if there is news; the time of a good answer alone is noted now and then."""
+        known = self._state.last_good
+        stale = known is None or now - known > _NOTE_GOOD
+        changed = replace(step.state, last_good=known) != self._state
+        if events or changed or stale:
+            meta = {"degraded_since": None} if recovered else {}
+            await self._record(step.state, events, **meta)
+        self._count(step, now)
+
+    async def _record(self, state: State, events: list[CloudEvent], **meta: str | None) -> None:
+        await self.journal.commit(state, events, time.time(), **meta)
+        self._state = state
+
+    def _count(self, step: Step, now: datetime) -> None:
+        status = self.status
+        if status.problem is not None:
+            log.info("source.answers", extra={"after": status.problem})
+        status.problem = status.detail = None
+        status.degraded, status.last_good = False, now
+        for one in step.transitions:
+            status.transitions[one.what] = status.transitions.get(one.what, 0) + 1
+            if one.what == "scheduled" and one.event.not_before:
+                status.notice.observe(max(0.0, (one.event.not_before - now).total_seconds()))
+            fields = {"event_id": one.event.key, "type": one.event.event_type}
+            log.info("event.%s", one.what, extra=fields)
+
+    def _about(
+        self,
+        what: str,
+        now: datetime,
+        began: datetime,
+        problem: Problem | None = None,
+        state: State | None = None,
+    ) -> CloudEvent:
+        about = messages.Source(
+            since=began,
+            endpoint=self.status.endpoint,
+            last_good=self._state.last_good,
+            boot_id=self.boot_id,
+            bridge_version=self.version,
+            journal=self.journal.origin,
+            reason=problem.reason if problem else self.status.problem,
+            status=problem.status if problem else None,
+            clock_skew=self.status.clock_skew,
+        )
+        tracked = state.tracked if state else None
+        return messages.source(what, about, self.identity.observer, now, tracked)

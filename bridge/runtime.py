@@ -1,0 +1,72 @@
+"""The running bridge as the web and the commands see it: its parts, and what operators may do."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from bridge import messages
+from bridge.config import Config
+from bridge.identity import Identity
+from bridge.journal import Journal
+from bridge.journal.places import dead_letter, drop_letter, replay_letter, replay_sink
+from bridge.status import Status
+
+
+@dataclass(slots=True)
+class Runtime:
+    """Shared by all tasks of one process. Every operator's act goes through it and is audited."""
+
+    config: Config
+    journal: Journal
+    identity: Identity
+    status: Status
+    version: str
+    boot_id: str | None = None
+    _audited: datetime = field(default=datetime.min.replace(tzinfo=UTC))
+
+    async def audit(self, action: str, *, actor: str, via: str, detail: Mapping[str, Any]) -> None:
+        """Record `bridge.audited`; its id has one place a second, so a crowd is spread out."""
+        now = datetime.now(UTC)
+        moment = max(now, self._audited + timedelta(seconds=1))
+        for _ in range(60):
+            self._audited = moment
+            said = messages.audited(
+                action, self.identity.observer, moment, actor=actor, via=via, detail=detail
+            )
+            if await self.journal.append([said], time.time()):
+                return
+            moment += timedelta(seconds=1)
+
+    async def replay(self, letter_id: str, *, actor: str, via: str) -> bool:
+        """Offer a dead letter again; False when there is none of that id."""
+        letter = await self.journal.run(lambda store: dead_letter(store, letter_id))
+        if letter is None:
+            return False
+        await self.journal.run(lambda store: replay_letter(store, letter))
+        self.journal.announce()
+        detail = {"deadLetter": letter.id, "cloudEvent": letter.event_id, "reason": letter.reason}
+        await self.audit("dead-letter.replayed", actor=actor, via=via, detail=detail)
+        return True
+
+    async def drop(self, letter_id: str, *, actor: str, via: str) -> bool:
+        """Give a dead letter up; False when there is none of that id."""
+        letter = await self.journal.run(lambda store: dead_letter(store, letter_id))
+        if letter is None:
+            return False
+        await self.journal.run(lambda store: drop_letter(store, letter))
+        detail = {"deadLetter": letter.id, "cloudEvent": letter.event_id, "reason": letter.reason}
+        await self.audit("dead-letter.dropped", actor=actor, via=via, detail=detail)
+        return True
+
+    async def replay_sink(self, name: str, *, actor: str, via: str) -> int | None:
+        """Offer a sink everything that the journal still holds; None when there is no such sink."""
+        if name not in self.status.sinks:
+            return None
+        count = await self.journal.run(lambda store: replay_sink(store, name))
+        self.journal.announce()
+        await self.audit(
+            "sink.replayed", actor=actor, via=via, detail={"sink": name, "rows": count}
+        )
+        return count

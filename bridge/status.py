@@ -1,0 +1,66 @@
+"""How the bridge is doing right now, as its parts say it: for probes, metrics and the API."""
+
+from bisect import bisect_left
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+
+BUCKETS = (0.1, 0.5, 1.0, 2.0, 5.0, 15.0, 60.0, 300.0, 3600.0)
+
+
+@dataclass(slots=True)
+class Histogram:
+    """Counts below each of `BUCKETS`, as Prometheus wants them."""
+
+    counts: list[int] = field(default_factory=lambda: [0] * (len(BUCKETS) + 1))
+    total: float = 0.0
+
+    def observe(self, value: float) -> None:
+        self.counts[bisect_left(BUCKETS, value)] += 1
+        self.total += value
+
+
+@dataclass(slots=True)
+class SourceStatus:
+    """The metadata service as the poller sees it."""
+
+    endpoint: str | None = None
+    origin: str | None = None
+    polls: int = 0
+    problems: dict[str, int] = field(default_factory=dict)
+    transitions: dict[str, int] = field(default_factory=dict)
+    last_good: datetime | None = None
+    last_poll: float | None = None
+    problem: str | None = None
+    detail: str | None = None
+    degraded: bool = False
+    vm_name: str | None = None
+    clock_skew: float | None = None
+    notice: Histogram = field(default_factory=Histogram)
+
+
+@dataclass(slots=True)
+class SinkStatus:
+    """One sink as its dispatcher sees it."""
+
+    type: str
+    required: bool
+    state: Literal["starting", "connected", "unavailable"] = "starting"
+    since: float = 0.0
+    error: str | None = None
+    delivered: int = 0
+    attempts_failed: int = 0
+    rejected: int = 0
+    filtered: int = 0
+    latency: Histogram = field(default_factory=Histogram)
+
+
+@dataclass(slots=True)
+class Status:
+    """All of it; written by the event loop's own tasks only."""
+
+    started: float = 0.0
+    source: SourceStatus = field(default_factory=SourceStatus)
+    sinks: dict[str, SinkStatus] = field(default_factory=dict)
+    journal_losses: int = 0
+    reloads_failed: int = 0
