@@ -1,0 +1,152 @@
+"""Find the configuration file, read it, and make typed values of it, or say all that is wrong."""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from bridge import platform
+from bridge.config.errors import ConfigError, Problem, explain, mask, write_path
+from bridge.config.models import Config
+from bridge.config.syntax import KeyPath, Malformed, Parsed, parse
+from bridge.config.values import SINK_NAME
+from bridge.plugins import Misconfigured, SinkSettings, find_sink, installed_sinks
+
+LARGEST_FILE = 1024**2
+_VARIABLE = re.compile(r"\$\$\{|\$\{([^}]*)(\})?")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_DEFAULT_SINKS = {"stdout": {"type": "stdout"}}
+
+
+def load(path: Path | None, environ: Mapping[str, str]) -> Config:
+    """Read *path*, else what `SEB_CONFIG` names, else the system's file, else use defaults.
+
+    Raises `ConfigError` that names every problem found.
+    """
+    file = _find(path, environ)
+    used: dict[str, str] = {}
+    parsed = Parsed() if file is None else _parse(file, environ, used)
+    config, problems = _build(parsed.data, file)
+    if config is None:
+        problems.sort(key=lambda problem: parsed.lines.get(_nearest(problem.path, parsed), 0))
+        raise ConfigError(mask(_located(file, parsed, problem), used) for problem in problems)
+    return config
+
+
+def fingerprint(config: Config) -> str:
+    """SHA-256 of the effective configuration; secrets count by where they are, never by value."""
+    plain = config.model_dump(mode="json", exclude={"sinks"}, fallback=str)
+    plain["sinks"] = {
+        name: sink.model_dump(mode="json", fallback=str) for name, sink in config.sinks.items()
+    }
+    canonical = json.dumps(plain, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def _find(path: Path | None, environ: Mapping[str, str]) -> Path | None:
+    if path is not None:
+        return path
+    if named := environ.get("SEB_CONFIG"):
+        return Path(named)
+    default = platform.config_file()
+    return default if default.exists() else None
+
+
+def _parse(file: Path, environ: Mapping[str, str], used: dict[str, str]) -> Parsed:
+    try:
+        parsed = parse(_read(file), lambda text: _fill(text, environ, used))
+    except Malformed as error:
+        place = file if error.line is None else f"{file}:{error.line}"
+        raise ConfigError([mask(f"{place}: {error}", used)]) from None
+    if not isinstance(parsed.data, dict | None):
+        raise ConfigError([f"{file}: is not a mapping; it must hold keys such as source and sinks"])
+    return parsed
+
+
+def _read(file: Path) -> str:
+    try:
+        with file.open("rb") as stream:
+            content = stream.read(LARGEST_FILE + 1)
+    except OSError as error:
+        raise ConfigError([f"{file}: cannot be read: {error.strerror}"]) from None
+    if len(content) > LARGEST_FILE:
+        raise ConfigError([f"{file}: is larger than 1MiB, which no configuration is"])
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise ConfigError([f"{file}: is not UTF-8 text"]) from None
+
+
+def _fill(text: str, environ: Mapping[str, str], used: dict[str, str]) -> str:
+    """Put environment variables in; what they hold is text, and is not looked at again."""
+
+    def value(match: re.Match[str]) -> str:
+        name = match[1]
+        if name is None:
+            return "${"
+        if match[2] is None or not _NAME.fullmatch(name):
+            raise ValueError("has a ${ that is not ${NAME}; write $${ to mean the characters")
+        if name not in environ:
+            raise ValueError(f"${{{name}}} is not set in the environment")
+        used[name] = environ[name]
+        return environ[name]
+
+    return _VARIABLE.sub(value, text)
+
+
+def _build(data: Any, file: Path | None) -> tuple[Config | None, list[Problem]]:
+    """A section that is empty, as when all in it is commented out, is as good as absent."""
+    given = {key: value for key, value in (data or {}).items() if value is not None}
+    sinks, problems = _sinks(given.pop("sinks", None) or _DEFAULT_SINKS)
+    try:
+        config = Config.model_validate({**given, "sinks": sinks}, context={"file": file})
+    except ValidationError as error:
+        return None, [*explain(error, Config, given), *problems]
+    return (None if problems else config), problems
+
+
+def _sinks(data: Any) -> tuple[dict[str, SinkSettings], list[Problem]]:
+    if not isinstance(data, dict):
+        return {}, [Problem(("sinks",), "must be a mapping of names to settings")]
+    sinks: dict[str, SinkSettings] = {}
+    problems: list[Problem] = []
+    for name, settings in data.items():
+        built = _sink(name, settings)
+        if isinstance(built, SinkSettings):
+            sinks[name] = built
+        else:
+            problems += [Problem(("sinks", name, *found.path), found.text) for found in built]
+    return sinks, problems
+
+
+def _sink(name: str, data: Any) -> SinkSettings | list[Problem]:
+    if not SINK_NAME.fullmatch(name):
+        return [Problem((), "a sink's name is up to 63 of a-z 0-9 . _ -, the first a-z or 0-9")]
+    if not isinstance(data, dict) or not isinstance(data.get("type"), str):
+        return [Problem((), f"needs a type; there are {', '.join(sorted(installed_sinks()))}")]
+    try:
+        model: type[SinkSettings] = find_sink(data["type"]).settings
+    except Misconfigured as error:
+        return [Problem(("type",), str(error))]
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        return explain(error, model, data)
+
+
+def _located(file: Path | None, parsed: Parsed, problem: Problem) -> str:
+    """`FILE:LINE: KEY: what is wrong`, with the line of the nearest key that stands in the file."""
+    path = _nearest(problem.path, parsed)
+    place = f"{file}:{parsed.lines[path]}" if path else str(file or "built-in defaults")
+    key = write_path(problem.path)
+    return f"{place}: {key}: {problem.text}" if key else f"{place}: {problem.text}"
+
+
+def _nearest(path: KeyPath, parsed: Parsed) -> KeyPath:
+    while path and path not in parsed.lines:
+        path = path[:-1]
+    return path

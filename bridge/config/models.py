@@ -1,0 +1,176 @@
+"""The configuration as typed values: each key with its default and what it means."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, PrivateAttr, field_validator, model_validator
+
+from bridge.config.values import ApiVersion, Directory, Endpoint, Group, Line, Listen, UriReference
+from bridge.fields import Duration, Secret, Settings, Size
+from bridge.plugins import SinkSettings
+
+DEFAULT_LISTEN = Listen("127.0.0.1", 17245)
+_BEARER = re.compile(r"[!-~]+")
+
+Scope = Literal["read", "approve"]
+
+
+class Source(Settings):
+    """Where scheduled events come from, and which of them to publish."""
+
+    endpoint: Endpoint = Field("auto", description="auto, or the URL of the metadata service")
+    api_version: ApiVersion = Field("2020-07-01", description="any date from 2017-03-01 on")
+    poll_interval: Duration = Field(1.0, description="at least 200ms")
+    scope: Literal["own", "all"] = Field(
+        "own", description="own: scheduled events that name this VM; all: whatever it can see"
+    )
+    vm_name: Line | None = Field(None, description="else instance metadata tells")
+    degraded_after: Duration = Field(300.0, description="plus up to a minute of jitter")
+    snapshot_interval: Duration = Field(86400.0, description="how often to say what is pending")
+    tags: tuple[str, ...] = Field((), description="VM tags to copy into observer")
+    labels: Mapping[str, str] = Field({}, description="fixed labels to copy into observer")
+
+    @field_validator("poll_interval")
+    @classmethod
+    def _not_too_often(cls, seconds: float) -> float:
+        if seconds < 0.2:
+            raise ValueError("must be at least 200ms: Azure allows the VM 5 requests a second")
+        return seconds
+
+    @field_validator("snapshot_interval", "degraded_after")
+    @classmethod
+    def _some_time(cls, seconds: float) -> float:
+        if seconds < 1:
+            raise ValueError("must be at least 1s")
+        return seconds
+
+
+class CloudEvents(Settings):
+    """What stands in every CloudEvent."""
+
+    source: UriReference | None = Field(None, description="overrides what instance metadata gives")
+
+
+class Journal(Settings):
+    """How long and how much the journal keeps."""
+
+    keep: Duration = Field(2592000.0, description="how long settled CloudEvents are kept")
+    max_size: Size = Field(268435456, description="of the file; at least 1MiB")
+
+    @field_validator("max_size")
+    @classmethod
+    def _not_too_small(cls, size: int) -> int:
+        if size < 1024**2:
+            raise ValueError("must be at least 1MiB")
+        return size
+
+
+class Approvals(Settings):
+    """How approvals are treated."""
+
+    margin: Duration = Field(5.0, description="approveBy is notBefore minus this")
+
+
+class Token(Settings):
+    """Who may call the API, and what for."""
+
+    name: Line = Field(description="who it is; in the list, token-1, token-2, … unless given")
+    token: Secret
+    scopes: tuple[Scope, ...] = Field(("read", "approve"), json_schema_extra={"minItems": 1})
+
+    @field_validator("token", mode="before")
+    @classmethod
+    def _fits_a_header(cls, token: object) -> object:
+        if isinstance(token, str) and token and not _BEARER.fullmatch(token):
+            raise ValueError("must be ASCII without spaces, to fit into an HTTP header")
+        return token
+
+    @field_validator("scopes")
+    @classmethod
+    def _some_scope(cls, scopes: tuple[Scope, ...]) -> tuple[Scope, ...]:
+        if not scopes:
+            raise ValueError("is empty, so the token would be of no use; name read or approve")
+        return scopes
+
+
+class ServerTLS(Settings):
+    """The server's certificate chain and key, as PEM files."""
+
+    certificate: Path
+    key: Path
+
+
+def _named(tokens: object) -> object:
+    """A bare secret is a token without a name: it gets one, by its place in the list."""
+    if not isinstance(tokens, list | tuple):
+        return tokens
+    return [_with_name(item, number) for number, item in enumerate(tokens, 1)]
+
+
+def _with_name(item: object, number: int) -> object:
+    if isinstance(item, str) or (isinstance(item, dict) and set(item) == {"file"}):
+        return {"name": f"token-{number}", "token": item}
+    return {"name": f"token-{number}", **item} if isinstance(item, dict) else item
+
+
+class Http(Settings):
+    """Console, API and probes over HTTP."""
+
+    listen: Listen | None = Field(DEFAULT_LISTEN, description="console and API; null: off")
+    probes_listen: Listen | None = Field(
+        None, description="/livez /readyz /metrics only, without a token; may be any address"
+    )
+    tokens: Annotated[tuple[Token, ...], BeforeValidator(_named)] = Field(
+        (), description="secrets, or {name, token, scopes}"
+    )
+    tls: ServerTLS | None = None
+    insecure: bool = Field(default=False, description="plain HTTP beyond loopback is meant")
+
+    @property
+    def listen_is_default(self) -> bool:
+        """Nobody asked for this address: when it is taken, warn and go on."""
+        return "listen" not in self.model_fields_set
+
+    @model_validator(mode="after")
+    def _safe(self) -> Self:
+        names = [token.name for token in self.tokens]
+        if len(set(names)) < len(names):
+            raise ValueError("two tokens have the same name")
+        if self.listen is None:
+            return self
+        if self.listen == self.probes_listen and self.listen.port:
+            raise ValueError(f"listen and probes_listen are both {self.listen}; use two ports")
+        if not self.listen.is_loopback and not self.tokens:
+            raise ValueError(f"listen: {self.listen} is not loopback, so it needs tokens")
+        if not self.listen.is_loopback and not (self.tls or self.insecure):
+            raise ValueError(
+                f"listen: {self.listen} is not loopback, so it needs tls, or insecure: true"
+            )
+        return self
+
+
+class Config(Settings):
+    """The whole configuration; `file` is where it was found, None for built-in defaults."""
+
+    source: Source = Source()
+    cloudevents: CloudEvents = CloudEvents()
+    state_dir: Directory | None = Field(
+        None, description="default: the system's state directory, else the user's"
+    )
+    journal: Journal = Journal()
+    stop_grace: Duration = Field(10.0, description="how long sinks may drain at the end")
+    control_group: Group | None = Field(None, description="who else may use the control socket")
+    sinks: Mapping[str, SinkSettings] = Field({}, description="none given: one stdout sink")
+    approvals: Approvals = Approvals()
+    http: Http = Http()
+
+    _file: Path | None = PrivateAttr(None)
+
+    def model_post_init(self, context: Any, /) -> None:
+        self._file = context.get("file") if context else None
+
+    @property
+    def file(self) -> Path | None:
+        return self._file

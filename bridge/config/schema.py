@@ -1,0 +1,113 @@
+"""The configuration's JSON Schema, from the models of the bridge and of the sinks it ships."""
+
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+
+from bridge.config.models import Config
+from bridge.config.values import SINK_NAME
+from bridge.fields import write_duration
+from bridge.plugins import find_sink, installed_sinks
+
+ID = "urn:scheduled-events-bridge:schema:config:v1"
+_OWN = "sinks."
+
+
+def json_schema() -> dict[str, Any]:
+    """JSON Schema 2020-12 for the file; sinks of other packages are not in it."""
+    kinds: dict[str, type[BaseModel]] = {
+        kind: find_sink(kind).settings
+        for kind, point in sorted(installed_sinks().items())
+        if point.value.startswith(_OWN)
+    }
+    models: list[type[BaseModel]] = [Config, *kinds.values()]
+    refs, schema = models_json_schema([(model, "validation") for model in models])
+    definitions = _as_written(schema["$defs"])
+    _tokens(definitions["Http"]["properties"]["tokens"], definitions["Token"])
+    config = definitions.pop(_name(refs[Config, "validation"]))
+    branches = {
+        f"sink-{kind}": _sink(kind, definitions[_name(refs[model, "validation"])])
+        for kind, model in kinds.items()
+    }
+    used = {_name(refs[model, "validation"]) for model in kinds.values()} | {"SinkSettings"}
+    kept = {name: value for name, value in definitions.items() if name not in used}
+    properties = {key: _or_null(value) for key, value in config["properties"].items()}
+    properties["sinks"] = _or_null(_sinks(config["properties"]["sinks"], branches))
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": ID,
+        "title": "scheduled-events-bridge configuration",
+        "type": "object",
+        "additionalProperties": False,
+        "properties": properties,
+        "$defs": {**kept, **branches},
+    }
+
+
+def _name(reference: dict[str, Any]) -> str:
+    return str(reference["$ref"]).rpartition("/")[2]
+
+
+def _tokens(field: dict[str, Any], token: dict[str, Any]) -> None:
+    """A bare secret is a token too, and a token without a name gets one."""
+    token["required"].remove("name")
+    field["items"] = {"anyOf": [field["items"], token["properties"]["token"]]}
+
+
+def _sink(kind: str, definition: dict[str, Any]) -> dict[str, Any]:
+    """`type` decides which branch it is, so it must be there and be this one."""
+    properties = {**definition["properties"], "type": {"const": kind}}
+    required = sorted({*definition.get("required", ()), "type"})
+    return {**definition, "properties": properties, "required": required}
+
+
+def _sinks(field: dict[str, Any], branches: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "description": field["description"],
+        "propertyNames": {"pattern": f"^{SINK_NAME.pattern}$"},
+        "additionalProperties": {"oneOf": [{"$ref": f"#/$defs/{name}"} for name in branches]},
+    }
+
+
+def _or_null(definition: dict[str, Any]) -> dict[str, Any]:
+    """An empty section is as good as an absent one."""
+    if {"type": "null"} in definition.get("anyOf", ()):
+        return definition
+    about = {key: definition[key] for key in definition if key in {"description", "default"}}
+    shape = {key: definition[key] for key in definition if key not in about}
+    return {**about, "anyOf": [shape, {"type": "null"}]}
+
+
+def _as_written(node: Any) -> Any:
+    """Durations and sizes are numbers in the models, so are their defaults; in the file, text.
+
+    Titles repeat the keys, and the defaults of a section are those of its keys: both go.
+    """
+    if isinstance(node, list):
+        return [_as_written(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    node = {key: _as_written(value) for key, value in node.items() if not _is_noise(key, value)}
+    examples = node.get("examples")
+    if node.get("type") == "string" and examples:
+        node = {key: value for key, value in node.items() if not key.endswith("imum")}
+        if isinstance(node.get("default"), int | float):
+            node["default"] = _written(node["default"], duration=examples == ["5s"])
+    return node
+
+
+def _is_noise(key: str, value: object) -> bool:
+    return (key == "title" and isinstance(value, str)) or (
+        key == "default" and isinstance(value, dict)
+    )
+
+
+def _written(value: float, *, duration: bool) -> str:
+    if duration:
+        return write_duration(value)
+    for unit, size in (("GiB", 1024**3), ("MiB", 1024**2), ("KiB", 1024)):
+        if value % size == 0 and value:
+            return f"{value // size:.0f}{unit}"
+    return f"{value:.0f}B"

@@ -1,0 +1,121 @@
+"""How single values of the configuration are read: endpoint, api-version, addresses, names."""
+
+import re
+from datetime import date
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple, Self
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BeforeValidator, GetCoreSchemaHandler, WithJsonSchema
+from pydantic_core import CoreSchema, core_schema
+
+from bridge import platform
+
+OLDEST_VERSION = date(2017, 3, 1)
+SINK_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
+_DATE = re.compile(r"(\d{4}-\d{2}-\d{2})(-preview)?")
+
+
+def _endpoint(text: str) -> str:
+    if text == "auto":
+        return text
+    wrong = f"{text!r} is not an endpoint; write auto, or a URL like http://127.0.0.1:8081"
+    try:
+        url = urlsplit(text)
+        known = url.scheme in {"http", "https"} and bool(url.hostname) and url.port != 0
+    except ValueError:
+        raise ValueError(wrong) from None
+    if not known or "@" in url.netloc:
+        raise ValueError(wrong)
+    if url.path.strip("/") or url.query or url.fragment:
+        raise ValueError(f"{text!r} has a path; write only {url.scheme}://{url.netloc}")
+    return f"{url.scheme}://{url.netloc}"
+
+
+def _api_version(value: object) -> str:
+    text = value.isoformat() if isinstance(value, date) else value
+    match = _DATE.fullmatch(text) if isinstance(text, str) else None
+    try:
+        if match is not None and date.fromisoformat(match[1]) >= OLDEST_VERSION:
+            return match[0]
+    except ValueError:
+        pass
+    raise ValueError(f"{text!r} is not an api-version; write a date from {OLDEST_VERSION} on")
+
+
+def _directory(path: Path) -> Path:
+    """Absolute, so that a later change of directory does not move it."""
+    if path.parts[:1] and path.parts[0].startswith("~"):
+        raise ValueError("~ is not replaced here; write the whole path")
+    return path.absolute()
+
+
+def _one_line(text: str) -> str:
+    if not text.strip() or not text.isprintable():
+        raise ValueError("must be one line of text that is not empty")
+    return text
+
+
+def _uri_reference(text: str) -> str:
+    if not text or not text.isprintable() or " " in text or len(text) > 512:
+        raise ValueError("must be a URI reference, such as /my/source, without spaces")
+    return text
+
+
+def _group(name: str) -> str:
+    platform.check_group(name)
+    return name
+
+
+Endpoint = Annotated[str, AfterValidator(_endpoint)]
+ApiVersion = Annotated[
+    str,
+    BeforeValidator(_api_version),
+    WithJsonSchema({"type": "string", "pattern": f"^{_DATE.pattern}$"}),
+]
+Directory = Annotated[Path, AfterValidator(_directory)]
+Line = Annotated[str, AfterValidator(_one_line)]
+UriReference = Annotated[str, AfterValidator(_uri_reference)]
+Group = Annotated[Line, AfterValidator(_group)]
+
+
+class Listen(NamedTuple):
+    """A host and a port to listen on; port 0 is any free one."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def is_loopback(self) -> bool:
+        try:
+            return ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
+
+    @classmethod
+    def parse(cls, value: object) -> Self:
+        if isinstance(value, cls):
+            return value
+        wrong = f"{value!r} is not an address; write HOST:PORT, as in 127.0.0.1:17245 or [::1]:80"
+        try:
+            url = urlsplit(f"//{value}" if isinstance(value, str) else "")
+            host, port = url.hostname, url.port
+        except ValueError:
+            raise ValueError(wrong) from None
+        if not host or port is None or url.netloc != str(value) or "@" in url.netloc:
+            raise ValueError(wrong)
+        return cls(host, port)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _: Any, __: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(
+            cls.parse, serialization=core_schema.to_string_ser_schema()
+        )
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, _: Any, __: Any) -> dict[str, Any]:
+        return {"type": "string", "pattern": r"^.+:\d{1,5}$", "examples": ["127.0.0.1:17245"]}

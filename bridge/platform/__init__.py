@@ -1,0 +1,57 @@
+"""What differs between operating systems, behind one set of names: POSIX, and its Windows twin.
+
+Nothing outside this package asks which system it runs on.
+"""
+
+import sys
+
+from bridge.platform.running import AlreadyRunning
+from bridge.platform.systemd import notify, watchdog_interval
+
+if sys.platform == "win32":
+    from bridge.platform.windows import (
+        boot_id,
+        check_group,
+        config_file,
+        control_address,
+        control_connector,
+        default_state_dir,
+        lock,
+        private_directory,
+        serve_control,
+        signals,
+        state_dirs,
+    )
+else:
+    from bridge.platform.control import (
+        check_group,
+        control_address,
+        control_connector,
+        serve_control,
+    )
+    from bridge.platform.posix import (
+        boot_id,
+        config_file,
+        default_state_dir,
+        lock,
+        private_directory,
+        signals,
+        state_dirs,
+    )
+
+__all__ = [
+    "AlreadyRunning",
+    "boot_id",
+    "check_group",
+    "config_file",
+    "control_address",
+    "control_connector",
+    "default_state_dir",
+    "lock",
+    "notify",
+    "private_directory",
+    "serve_control",
+    "signals",
+    "state_dirs",
+    "watchdog_interval",
+]

@@ -1,0 +1,115 @@
+"""Linux and other POSIX systems: directories, the lock, the boot, signals."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from bridge.platform.running import LOCK_FILE, refusal
+
+SYSTEM_STATE = Path("/var/lib/scheduled-events-bridge")
+CONFIG_FILE = Path("/etc/scheduled-events-bridge/config.yaml")
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_STOP = (signal.SIGINT, signal.SIGTERM)
+
+
+def config_file() -> Path:
+    """Where the configuration stands when nobody says otherwise."""
+    return CONFIG_FILE
+
+
+def state_dirs() -> list[Path]:
+    """Where a bridge may keep its state, best first; commands look for its socket in this order."""
+    return [SYSTEM_STATE, *_user_state()]
+
+
+def default_state_dir() -> Path:
+    """The first of `state_dirs` that we can write, made if need be; else the first."""
+    for path in state_dirs():
+        with suppress(OSError):
+            if os.access(private_directory(path), os.W_OK | os.X_OK):
+                return path
+    return SYSTEM_STATE
+
+
+def _user_state() -> list[Path]:
+    """The home comes from the user database: the environment is not ours to read."""
+    import pwd  # noqa: PLC0415  not everywhere
+
+    try:
+        home = pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        return []
+    return [Path(home, ".local/state/scheduled-events-bridge")]
+
+
+def private_directory(path: Path) -> Path:
+    """Make *path* for its owner alone; one that exists keeps the mode it was given."""
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return path
+
+
+@contextmanager
+def lock(state_dir: Path) -> Generator[None]:
+    """Hold *state_dir* for this process, or raise `AlreadyRunning`.
+
+    The kernel lets go when the process ends, in whatever way. The file stays: to delete it would
+    let two processes lock two files of one name. Raises OSError when it cannot be written.
+    """
+    import fcntl  # noqa: PLC0415  not everywhere
+
+    path = private_directory(state_dir) / LOCK_FILE
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            pid = os.pread(descriptor, 20, 0).decode(errors="replace").strip()
+            raise refusal(state_dir, pid) from None
+        _write_pid(descriptor)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _write_pid(descriptor: int) -> None:
+    """Say who holds the lock. It holds without that, so a full disk is no reason to stop."""
+    with suppress(OSError):
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+
+
+def boot_id() -> str | None:
+    """What tells one boot of this machine from the next."""
+    try:
+        return BOOT_ID.read_text(encoding="ascii").strip() or None
+    except (OSError, ValueError):
+        return None
+
+
+@contextmanager
+def signals(stop: Callable[[], object], reload: Callable[[], object]) -> Generator[None]:
+    """Call *stop* at the first SIGINT or SIGTERM, and *reload* at each SIGHUP, in the event loop.
+
+    The second SIGINT or SIGTERM ends the process at once: somebody has lost patience.
+    """
+    loop = asyncio.get_running_loop()
+    before = {number: signal.getsignal(number) for number in (*_STOP, signal.SIGHUP)}
+
+    def stopping() -> None:
+        for number in _STOP:
+            loop.remove_signal_handler(number)
+            signal.signal(number, signal.SIG_DFL)
+        stop()
+
+    for number in _STOP:
+        loop.add_signal_handler(number, stopping)
+    loop.add_signal_handler(signal.SIGHUP, reload)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            loop.remove_signal_handler(number)
+            signal.signal(number, handler)

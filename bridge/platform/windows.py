@@ -1,0 +1,118 @@
+"""The Windows twin of `posix` and `control`: ProgramData, a lock byte, a named pipe."""
+
+import asyncio
+import hashlib
+import os
+import signal
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bridge.platform.running import LOCK_FILE, refusal
+
+if TYPE_CHECKING:
+    from aiohttp import BaseConnector
+    from aiohttp.web import AppRunner, BaseSite
+
+# Windows locks are mandatory: lock a byte that nobody reads, so that others can read the pid.
+_LOCK_BYTE = 1024
+
+
+def _program_data() -> Path:
+    return Path(os.environ.get("PROGRAMDATA", r"C:\ProgramData"), "scheduled-events-bridge")
+
+
+def config_file() -> Path:
+    return _program_data() / "config.yaml"
+
+
+def state_dirs() -> list[Path]:
+    return [_program_data() / "state"]
+
+
+def default_state_dir() -> Path:
+    return state_dirs()[0]
+
+
+def private_directory(path: Path) -> Path:
+    """Make *path*; who may enter it is inherited from the directory above."""
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return path
+
+
+@contextmanager
+def lock(state_dir: Path) -> Generator[None]:
+    msvcrt: Any = import_module("msvcrt")
+    path = private_directory(state_dir) / LOCK_FILE
+    with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT), "r+b", buffering=0) as file:
+        pid = file.read(20).decode(errors="replace").strip()
+        file.seek(_LOCK_BYTE)
+        try:
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        except OSError:
+            raise refusal(state_dir, pid) from None
+        file.seek(0)
+        file.write(f"{os.getpid()}\n".encode().ljust(20))
+        yield
+
+
+def boot_id() -> str | None:
+    """The minute of the boot: the clock may be corrected a little, so not the second."""
+    ctypes: Any = import_module("ctypes")
+    try:
+        ticks = ctypes.windll.kernel32.GetTickCount64
+    except AttributeError:
+        return None
+    ticks.restype = ctypes.c_uint64
+    return f"boot-{round((time.time() - ticks() / 1000) / 60)}"
+
+
+@contextmanager
+def signals(stop: Callable[[], object], reload: Callable[[], object]) -> Generator[None]:
+    """Call *stop* at the first Ctrl-C or Ctrl-Break; there is no signal for *reload* here."""
+    del reload
+    loop = asyncio.get_running_loop()
+    numbers = [signal.SIGINT, getattr(signal, "SIGBREAK", signal.SIGTERM)]
+    before = {number: signal.getsignal(number) for number in numbers}
+
+    def stopping(*_: object) -> None:
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)
+        loop.call_soon_threadsafe(stop)
+
+    for number in numbers:
+        signal.signal(number, stopping)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def control_address(state_dir: Path) -> str:
+    digest = hashlib.sha256(str(state_dir.absolute()).casefold().encode()).hexdigest()[:24]
+    return rf"\\.\pipe\scheduled-events-bridge-{digest}"
+
+
+def check_group(name: str) -> None:
+    raise ValueError(f"{name!r} cannot be used: on Windows the control pipe has no group")
+
+
+async def serve_control(runner: "AppRunner", address: str, group: str | None) -> "BaseSite":
+    """Windows gives a new pipe to its owner, administrators and the system."""
+    from aiohttp import web  # noqa: PLC0415  commands start faster without it
+
+    if group is not None:
+        check_group(group)
+    site = web.NamedPipeSite(runner, address)
+    await site.start()
+    return site
+
+
+def control_connector(address: str) -> "BaseConnector":
+    from aiohttp import NamedPipeConnector  # noqa: PLC0415  commands start faster without it
+
+    return NamedPipeConnector(path=address)

@@ -1,0 +1,585 @@
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema_rs
+import pytest
+import yaml
+
+from bridge import platform
+from bridge.config import ConfigError, Listen, describe, fingerprint, json_schema, load
+from bridge.config.syntax import MOST_VALUES, parse
+from bridge.fields import Secret
+from bridge.plugins import Misconfigured
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def nothing_installed(tmp_path, monkeypatch):
+    monkeypatch.setattr(platform, "config_file", lambda: tmp_path / "etc" / "config.yaml")
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(text: str | bytes) -> Path:
+        path = tmp_path / "config.yaml"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    return write
+
+
+@pytest.fixture
+def read(write):
+    return lambda text, **environ: load(write(text), environ)
+
+
+@pytest.fixture
+def problems(write):
+    """What `load` says of *text*, with the file's name left out."""
+
+    def problems(text: str | bytes, **environ: str) -> list[str]:
+        path = write(text)
+        with pytest.raises(ConfigError) as caught:
+            load(path, environ)
+        lines = str(caught.value).splitlines()
+        assert lines == list(caught.value.problems)
+        assert all(line.startswith(str(path)) for line in lines)
+        return [line.removeprefix(str(path)) for line in lines]
+
+    return problems
+
+
+# Where it is found
+
+
+def test_without_a_file_everything_has_its_default():
+    config = load(None, {})
+    assert config.file is None
+    assert config.source.endpoint == "auto"
+    assert config.source.api_version == "2020-07-01"
+    assert config.source.poll_interval == 1
+    assert config.source.scope == "own"
+    assert config.source.degraded_after == 300
+    assert config.source.snapshot_interval == 86400
+    assert config.journal.keep == 30 * 86400
+    assert config.journal.max_size == 256 * 1024**2
+    assert config.stop_grace == 10
+    assert config.approvals.margin == 5
+    assert config.http.listen == ("127.0.0.1", 17245)
+    assert [(name, sink.type) for name, sink in config.sinks.items()] == [("stdout", "stdout")]
+
+
+def test_the_file_that_is_named_wins_over_the_variable_and_that_over_the_systems(tmp_path):
+    named, variable, system = (tmp_path / name for name in ("a.yaml", "b.yaml", "etc/config.yaml"))
+    system.parent.mkdir()
+    for path in (named, variable, system):
+        path.write_text(f"source: {{vm_name: {path.name}}}")
+    environ = {"SEB_CONFIG": str(variable)}
+    assert load(named, environ).source.vm_name == "a.yaml"
+    assert load(None, environ).source.vm_name == "b.yaml"
+    assert load(None, {"SEB_CONFIG": ""}).source.vm_name == "config.yaml"
+    assert load(None, {}).file == system
+
+
+def test_a_named_file_that_is_not_there_is_an_error_wherever_it_was_named(tmp_path):
+    for path, environ in ((tmp_path / "no", {}), (None, {"SEB_CONFIG": str(tmp_path / "no")})):
+        with pytest.raises(ConfigError, match="no: cannot be read: No such file or directory"):
+            load(path, environ)
+
+
+def test_a_directory_is_not_a_file(tmp_path):
+    with pytest.raises(ConfigError, match="cannot be read: Is a directory"):
+        load(tmp_path, {})
+
+
+def test_a_bad_configuration_is_misconfigured():
+    assert issubclass(ConfigError, Misconfigured)
+
+
+def test_an_empty_file_and_empty_sections_are_defaults(read):
+    plain = fingerprint(load(None, {}))
+    assert fingerprint(read("")) == plain
+    assert fingerprint(read("# nothing\n")) == plain
+    assert fingerprint(read("source:\n  # scope: all\nsinks:\nhttp:\nstate_dir: null\n")) == plain
+    assert fingerprint(read("sinks: {}")) == plain
+
+
+# The whole
+
+
+def test_every_key_is_read(read, tmp_path):
+    config = read(f"""
+        source:
+          endpoint: http://127.0.0.1:8081/
+          api_version: 2017-03-01
+          poll_interval: 500ms
+          scope: all
+          vm_name: FrontEnd_IN_0
+          degraded_after: 2m
+          snapshot_interval: 12h
+          tags: [team]
+          labels: {{rack: "12", country: no}}
+        cloudevents: {{source: /my/source}}
+        state_dir: {tmp_path}
+        journal: {{keep: 7d, max_size: 64MiB}}
+        stop_grace: 0
+        control_group: root
+        sinks:
+          out: {{type: stdout, required: false, only: {{event_types: [Reboot]}}}}
+          disk: {{type: file, path: {tmp_path}/events.jsonl}}
+        approvals: {{margin: 10s}}
+        http:
+          listen: "[::1]:8080"
+          probes_listen: 0.0.0.0:9090
+          tokens: [abc, {{name: ops, token: def, scopes: [read]}}, {{file: /run/token}}]
+          tls: {{certificate: /etc/cert.pem, key: /etc/key.pem}}
+          insecure: on
+    """)
+    source = config.source
+    assert (source.endpoint, source.api_version) == ("http://127.0.0.1:8081", "2017-03-01")
+    assert (source.poll_interval, source.scope, source.vm_name) == (0.5, "all", "FrontEnd_IN_0")
+    assert (source.degraded_after, source.snapshot_interval) == (120, 43200)
+    assert (source.tags, source.labels) == (("team",), {"rack": "12", "country": "no"})
+    assert config.cloudevents.source == "/my/source"
+    assert config.state_dir == tmp_path
+    assert (config.journal.keep, config.journal.max_size) == (604800, 64 * 1024**2)
+    assert (config.stop_grace, config.control_group, config.approvals.margin) == (0, "root", 10)
+    assert [(name, sink.type) for name, sink in config.sinks.items()] == [
+        ("out", "stdout"),
+        ("disk", "file"),
+    ]
+    assert not config.sinks["out"].required
+    assert config.http.listen == Listen("::1", 8080)
+    assert config.http.probes_listen == Listen("0.0.0.0", 9090)
+    assert [(token.name, token.token, token.scopes) for token in config.http.tokens] == [
+        ("token-1", Secret("abc"), ("read", "approve")),
+        ("ops", Secret("def"), ("read",)),
+        ("token-3", Secret(path=Path("/run/token")), ("read", "approve")),
+    ]
+    assert config.http.tls is not None
+    assert config.http.insecure
+
+
+def test_a_relative_state_directory_is_made_absolute(read, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert read("state_dir: state").state_dir == tmp_path / "state"
+
+
+def test_whether_the_address_was_asked_for_is_remembered(read):
+    assert load(None, {}).http.listen_is_default
+    assert read("http: {tokens: [abc]}").http.listen_is_default
+    assert not read("http: {listen: 127.0.0.1:17245}").http.listen_is_default
+
+
+def test_http_can_be_off(read):
+    assert read("http: {listen: null}").http.listen is None
+
+
+# Errors
+
+
+def test_an_unknown_key_names_the_nearest_right_one(problems):
+    assert problems("source:\n  poll_intervall: 1s") == [
+        ":2: source.poll_intervall: unknown key; did you mean poll_interval?"
+    ]
+    assert problems("sink: {}") == [":1: sink: unknown key; did you mean sinks?"]
+    assert problems("journal: {xyzzy: 1}") == [
+        ":1: journal.xyzzy: unknown key; allowed are keep, max_size"
+    ]
+    assert problems("sinks:\n  a:\n    type: stdout\n    retry: {timout: 1s}") == [
+        ":4: sinks.a.retry.timout: unknown key; did you mean timeout?"
+    ]
+    assert problems("http: {tokens: [{token: abc, scope: [read]}]}") == [
+        ":1: http.tokens[0].scope: unknown key; did you mean scopes?"
+    ]
+
+
+def test_all_problems_are_named_at_once_in_the_order_of_the_file(problems):
+    found = problems("source:\n  scope: mine\nsinks:\n  a: {type: kafkaa}\nhttp:\n  listen: 1\n")
+    assert [re.match(r":\d+: [a-z.]+", line)[0] for line in found] == [
+        ":2: source.scope",
+        ":4: sinks.a.type",
+        ":6: http.listen",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("source: {endpoint: 127.0.0.1}", "write auto, or a URL like http://127.0.0.1:8081"),
+        ("source: {endpoint: 'http://127.0.0.1:99999'}", "write auto, or a URL like"),
+        ("source: {endpoint: 'http://a:b@127.0.0.1'}", "write auto, or a URL like"),
+        ("source: {endpoint: 'http://[::1'}", "write auto, or a URL like"),
+        ("source: {endpoint: 'http://h/metadata/scheduledevents'}", "write only http://h"),
+        ("source: {api_version: 2017-02-28}", "write a date from 2017-03-01 on"),
+        ("source: {api_version: 2020-02-30}", "write a date from 2017-03-01 on"),
+        ("source: {api_version: latest}", "write a date from 2017-03-01 on"),
+        ("source: {api_version: 2020}", "write a date from 2017-03-01 on"),
+        ("source: {poll_interval: 199ms}", "must be at least 200ms: Azure allows"),
+        ("source: {poll_interval: 1}", "write it as 500ms, 1s, 5m, 24h or 7d"),
+        ("source: {scope: mine}", "'mine' is not allowed; it must be 'own' or 'all'"),
+        ("source: {vm_name: 12}", "must be text; put it in quotes"),
+        ("source: {vm_name: ''}", "must be one line of text that is not empty"),
+        ("source: {degraded_after: 0s}", "must be at least 1s"),
+        ("source: {snapshot_interval: 0s}", "must be at least 1s"),
+        ("source: {tags: team}", "must be a list"),
+        ("source: {tags: }", "is empty; give it a value, or leave the key out"),
+        ("source: {labels: {rack: 12}}", "source.labels.rack: must be text; put it in quotes"),
+        ("source: [a]", "source: must be a mapping (key: value)"),
+        ("cloudevents: {source: a b}", "cloudevents.source: must be a URI reference, such as"),
+        ("state_dir: ~/state", "~ is not replaced here; write the whole path"),
+        ("journal: {max_size: 1KiB}", "must be at least 1MiB"),
+        ("journal: {max_size: 256}", "write it as 64KiB, 256MiB or 1GiB"),
+        ("stop_grace: ten", "write it as 500ms, 1s, 5m, 24h or 7d"),
+        ("control_group: no-such-group-here", "there is no group 'no-such-group-here'"),
+        ("approvals: {dry_run: true}", "approvals.dry_run: unknown key"),
+        ("http: {listen: 17245}", "write HOST:PORT"),
+        ("http: {listen: ':17245'}", "write HOST:PORT"),
+        ("http: {listen: '::1:80'}", "write HOST:PORT"),
+        ("http: {listen: 127.0.0.1:70000}", "write HOST:PORT"),
+        ("http: {listen: 127.0.0.1}", "write HOST:PORT"),
+        ("http: {listen: 127.0.0.1:80/x}", "write HOST:PORT"),
+        ("http: {listen: 127.0.0.1:80, probes_listen: 127.0.0.1:80}", "use two ports"),
+        ("http: {insecure: maybe}", "must be true or false"),
+        ("http: {tls: {certificate: a.pem}}", "http.tls.key: is missing"),
+        ("http: {tokens: abc}", "must be a list"),
+        ("http: {tokens: [12]}", "http.tokens[0]: must be a mapping"),
+        (
+            "http: {tokens: [{name: a, token: b, scopes: [write]}]}",
+            "it must be 'read' or 'approve'",
+        ),
+        ("http: {tokens: [{name: a, token: b, scopes: []}]}", "http.tokens[0].scopes:"),
+        ("http: {tokens: [{name: a}]}", "http.tokens[0].token: is missing"),
+        ("http: {tokens: [{name: a, token: b}, {name: a, token: c}]}", "the same name"),
+        ("sinks: [a]", "must be a mapping of names to settings"),
+        ("sinks: {Bus: {type: stdout}}", "sinks.Bus: a sink's name is up to 63 of a-z 0-9 . _ -"),
+        ("sinks: {-a: {type: stdout}}", "sinks.-a: a sink's name"),
+        ("sinks: {a: {}}", "sinks.a: needs a type; there are"),
+        ("sinks: {a: }", "sinks.a: needs a type; there are"),
+        ("sinks: {a: {type: 1}}", "sinks.a: needs a type; there are"),
+        ("sinks: {a: {type: telegraph}}", "there is no sink type 'telegraph'; there are"),
+        ("sinks: {a: {type: file}}", "sinks.a.path: is missing"),
+        ("sinks: {a: {type: stdout, retry: {timeout: 0s}}}", "must be more than 0ms"),
+    ],
+)
+def test_a_wrong_value_is_explained(problems, text, said):
+    [found] = problems(text)
+    assert said in found
+    assert found.startswith(":1: ")
+
+
+def test_a_sinks_name_may_have_63_characters(read, problems):
+    assert read(f"sinks: {{{'a' * 63}: {{type: stdout}}}}").sinks
+    assert problems(f"sinks: {{{'a' * 64}: {{type: stdout}}}}")
+
+
+def test_an_address_beyond_loopback_needs_tokens_and_encryption_or_a_word(read, problems):
+    open_to_all = "listen: 0.0.0.0:80"
+    tls = "tls: {certificate: a, key: b}"
+    assert "needs tokens" in problems(f"http: {{{open_to_all}, {tls}}}")[0]
+    assert "needs tokens" in problems(f"http: {{{open_to_all}, insecure: true}}")[0]
+    assert "needs tls, or insecure: true" in problems(f"http: {{{open_to_all}, tokens: [abc]}}")[0]
+    assert read(f"http: {{{open_to_all}, tokens: [abc], {tls}}}")
+    assert read(f"http: {{{open_to_all}, tokens: [abc], insecure: true}}")
+    for loopback in ("127.0.0.2:80", "'[::1]:80'", "localhost:80"):
+        assert read(f"http: {{listen: {loopback}}}")
+    for other in ("'[::]:80'", "vm.example:80", "10.0.0.4:80"):
+        assert problems(f"http: {{listen: {other}}}")
+
+
+def test_probes_may_listen_anywhere(read):
+    assert read("http: {probes_listen: 0.0.0.0:9090}")
+
+
+# The file itself
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("just words", ": is not a mapping; it must hold keys such as source and sinks"),
+        ("- a\n- b", ": is not a mapping; it must hold keys such as source and sinks"),
+        ("source:\n\tscope: own", ":2: is indented with a tab; YAML wants spaces"),
+        ("source: }", ":1: is not YAML: "),
+        ("a: b: c", ":1: is not YAML: mapping values are not allowed"),
+        (b"a: \xff", ": is not UTF-8 text"),
+        ("a: 1".encode("utf-16"), ": is not UTF-8 text"),
+        (b"a: \x00", ": holds characters that YAML does not allow"),
+        ("source:\n  scope: own\n  scope: all", ":3: says 'scope' again; a key stands only once"),
+        ("source: {}\nsource: {}", ":2: says 'source' again; a key stands only once"),
+        ("source: {}\n---\nsource: {}", ":2: starts a second document; one is allowed"),
+        ("? [a]\n: b", ":1: has a key that is not text"),
+        ("a: !!python/object:os.system x", ":1: has a tag; put text that begins with ! in quotes"),
+        ("a: *b", ":1: has an alias without its anchor; put text that begins with * in quotes"),
+        ("a: &a [*a]", ":1: has an alias without its anchor"),
+        ("source: &s {scope: all}\njournal: {<<: [1]}", ":2: merges (<<) something that is not"),
+        ("a: " + "[" * 200_000, ":1: is nested more than 40 deep"),
+        ("a: " + "{b: " * 50, ":1: is nested more than 40 deep"),
+        ("- " * 50_000 + "a", ":1: is nested more than 40 deep"),
+        ("#" * 1024**2 + "\n", ": is larger than 1MiB, which no configuration is"),
+    ],
+)
+def test_a_file_that_cannot_be_read_says_so_in_one_sentence(problems, text, said):
+    [found] = problems(text)
+    assert found.startswith(said)
+
+
+def test_a_bomb_of_aliases_does_not_go_off(problems):
+    bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
+        f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 30)
+    )
+    [found] = problems(bomb)
+    assert f"holds more than {MOST_VALUES} values" in found
+
+
+def test_anchors_and_merges_serve_to_say_things_once(read):
+    config = read("""
+        sinks:
+          a: &common {type: stdout, required: false, retry: &patient {max_age: 1d}}
+          b: {<<: *common, required: true}
+          c: {<<: [{stale: skip}, *common], retry: *patient}
+    """)
+    assert [sink.required for sink in config.sinks.values()] == [False, True, False]
+    assert {sink.retry.max_age for sink in config.sinks.values()} == {86400}
+    assert config.sinks["c"].stale == "skip"
+
+
+def test_words_that_old_yaml_took_for_something_else_are_text(read):
+    labels = read("""
+        source:
+          labels: {a: no, b: off, c: 012, d: 12:30, e: 2020-01-01, f: 1_000, g: .inf, h: 0x10, i: "1"}
+    """).source.labels
+    assert list(labels.values()) == [
+        *("no", "off", "012", "12:30", "2020-01-01", "1_000", ".inf", "0x10", "1")
+    ]
+
+
+def test_a_byte_order_mark_is_no_harm(read):
+    assert read(b"\xef\xbb\xbfsource: {scope: all}").source.scope == "all"
+
+
+# Variables and secrets
+
+
+def test_variables_are_put_into_text_values(read):
+    text = "source: {vm_name: 'a-${A}-${B_2}', labels: {x: '$${A} $A $$ ${A}', y: '${YAML}'}}"
+    config = read(text, A="one", B_2="two", YAML="{a: 1} ${A}")
+    assert config.source.vm_name == "a-one-two"
+    assert config.source.labels == {"x": "${A} $A $$ one", "y": "{a: 1} ${A}"}
+
+
+def test_keys_know_no_variables(problems):
+    assert problems("${A}: 1", A="source")[0].startswith(":1: ${A}: unknown key")
+
+
+def test_a_number_or_a_switch_may_come_from_a_variable(read):
+    text = "{source: {poll_interval: '${EVERY}'}, http: {insecure: '${OPEN}'}}"
+    config = read(text, EVERY="2s", OPEN="true")
+    assert (config.source.poll_interval, config.http.insecure) == (2, True)
+
+
+def test_a_variable_that_is_not_set_is_an_error_and_one_that_is_empty_is_not(read, problems):
+    text = "source:\n  labels: {a: '${GONE}'}"
+    assert problems(text) == [":2: ${GONE} is not set in the environment"]
+    assert read(text, GONE="").source.labels == {"a": ""}
+
+
+@pytest.mark.parametrize("text", ["${A", "${}", "${A B}", "${A:-x}", "x ${"])
+def test_what_only_looks_like_a_variable_is_an_error(problems, text):
+    [found] = problems(f"source: {{vm_name: '{text}'}}", A="x")
+    assert "write $${ to mean the characters" in found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "http: {tokens: [{nam: a, token: hunter22}]}",
+        "http: {tokens: [hunter22 x]}",
+        "http: {tokens: [{name: a, token: {hunter22}}]}",
+        "http: {tokens: [hunter22], tls: {hunter22: }",
+        "http: {tokens: [*hunter22]}",
+        "http: {tokens: [!hunter22]}",
+        "http: {tokens: [hunter22: a: b]}",
+        "http: {tokens: ['hunter22]}",
+        "http: {tokens: [@hunter22]}",
+        "http: {tokens: ['hunter22${']}",
+        "http: {tokens: ['hunter22', '${GONE}']}",
+        "source: {scope: '${SECRET}'}",
+        "source: {scope: {password: hunter22}}",
+        "source: {poll_interval: 'x${SECRET}'}",
+        "source: {endpoint: '${SECRET}'}",
+        "http: {listen: '${SECRET}'}",
+        "sinks: {a: {type: '${SECRET}'}}",
+    ],
+)
+def test_secrets_do_not_show_in_errors(problems, text):
+    found = problems(text, SECRET="hunter22")
+    assert found
+    assert "hunter22" not in str(found)
+
+
+def test_secrets_show_neither_in_sentences_nor_in_values(read):
+    config = read(
+        "http: {tokens: [{name: ops, token: '${SECRET}', scopes: [read]}]}", SECRET="s3cr3t"
+    )
+    assert config.http.tokens[0].token.get() == "s3cr3t"
+    assert "Token ops may read." in describe(config)
+    for shown in (repr(config), str(config), config.model_dump_json(), str(describe(config))):
+        assert "s3cr3t" not in shown
+
+
+# Sentences and the fingerprint
+
+
+def test_a_configuration_is_said_in_sentences(read, tmp_path):
+    said = "\n".join(
+        describe(
+            read(f"""
+                source: {{endpoint: "http://127.0.0.1:8081", poll_interval: 2s, scope: all, tags: [team]}}
+                cloudevents: {{source: /mine}}
+                state_dir: {tmp_path}
+                control_group: root
+                sinks:
+                  out: {{type: stdout, required: false, stale: skip, only: {{types: [a.*], event_types: [Reboot]}}}}
+                http: {{listen: 0.0.0.0:80, tokens: [abc], insecure: true, probes_listen: 0.0.0.0:90}}
+            """)
+        )
+    )
+    for sentence in (
+        "Polls http://127.0.0.1:8081 every 2s with api-version 2020-07-01.",
+        "Publishes all scheduled events that this VM can see.",
+        "CloudEvents come from the source /mine.",
+        "CloudEvents carry in observer: the VM tag team.",
+        f"Keeps its journal in {tmp_path}: what is settled for 30d, and at most 256MiB.",
+        "Serves console and API at http://0.0.0.0:80.",
+        "not encrypted, as insecure: true says.",
+        "Token token-1 may read and approve.",
+        "Serves probes and metrics, without a token, at http://0.0.0.0:90.",
+        "the group root.",
+    ):
+        assert sentence in said
+    assert re.search(
+        r"Sink out writes .* \(gives up after 7d; only types a\.\*; only event types Reboot; "
+        r"skips what is overtaken; best effort\)\.",
+        said,
+    )
+
+
+def test_defaults_are_said_in_sentences(read):
+    said = "\n".join(describe(load(None, {})))
+    assert "No configuration file: all defaults." in said
+    assert "Finds the metadata service and polls it every 1s" in said
+    assert "name this VM (its name comes from instance metadata)" in said
+    assert "read-only, for there are no tokens; when that is taken, goes on without." in said
+    assert "Serves no console and no API." in describe(read("http: {listen: null}"))
+
+
+def test_the_fingerprint_tells_configurations_apart_but_not_secrets(read):
+    plain = fingerprint(load(None, {}))
+    assert re.fullmatch(r"[0-9a-f]{64}", plain)
+    assert fingerprint(read("source: {scope: own}")) == plain
+    assert fingerprint(read("source: {scope: all}")) != plain
+    assert fingerprint(read("sinks: {stdout: {type: stdout, required: false}}")) != plain
+    one, other = (fingerprint(read(f"http: {{tokens: [{text}]}}")) for text in ("abc", "def"))
+    assert one == other != plain
+    assert fingerprint(read("http: {tokens: [{file: /a}]}")) != one
+
+
+# The schema
+
+
+def committed() -> dict:
+    return json.loads((ROOT / "schemas/config.v1.schema.json").read_text())
+
+
+def test_the_schema_in_the_tree_is_what_the_models_give():
+    assert committed() == json_schema(), (
+        "run: python -m bridge.config > schemas/config.v1.schema.json"
+    )
+
+
+def test_the_schema_takes_what_we_take_and_refuses_what_we_refuse(read):
+    valid = jsonschema_rs.validator_for(committed())
+    for text in (
+        "{source: {api_version: '2017-03-01'}, http: null}",
+        "{sinks: {a: {type: stdout}, b: {type: file, path: /x}}}",
+        "{http: {listen: null, tokens: [abc, {file: /x}, {token: x}, {name: a, token: {file: x}}]}}",
+        "{stop_grace: 1.5s, journal: {max_size: 1 GiB}}",
+    ):
+        assert read(text)
+        assert valid.is_valid(yaml.safe_load(text)), text
+    for text in (
+        "{sinks: {a: {type: telegraph}}}",
+        "{sinks: {a: {type: file}}}",
+        "{sinks: {a: {}}}",
+        "{sinks: {A: {type: stdout}}}",
+        "{source: {scopes: own}}",
+        "{stop_grace: 5}",
+        "{http: {tokens: [{name: a}]}}",
+    ):
+        with pytest.raises(ConfigError):
+            read(text)
+        assert not valid.is_valid(yaml.safe_load(text)), text
+
+
+def test_every_default_in_the_schema_is_one_that_the_schema_takes():
+    schema = committed()
+    seen = 0
+    for definition in [schema, *schema["$defs"].values()]:
+        for field in definition.get("properties", {}).values():
+            if "default" in field:
+                alone = {**field, "$defs": schema["$defs"]}
+                jsonschema_rs.validator_for(alone).validate(field["default"])
+                seen += 1
+    assert seen > 20
+
+
+def test_the_examples_in_the_guide_are_valid():
+    guide = (ROOT / "docs/configuration.md").read_text()
+    examples = re.findall(r"```yaml\n(.*?)```", guide, re.DOTALL)
+    assert examples
+    for example in examples:
+        jsonschema_rs.validator_for(committed()).validate(parse(example, str).data)
+
+
+def test_the_examples_in_the_guide_load(write):
+    guide = (ROOT / "docs/configuration.md").read_text()
+    environ = {"OPS_TOKEN": "x", "RACK": "12"}
+    for example in re.findall(r"```yaml\n(.*?)```", guide, re.DOTALL):
+        assert load(write(example), environ)
+
+
+def test_the_guide_names_every_key():
+    schema = committed()
+    guide = (ROOT / "docs/configuration.md").read_text()
+    sections = {"Source": "source", "CloudEvents": "cloudevents", "Journal": "journal"}
+    sections |= {"Approvals": "approvals", "Http": "http"}
+    keys = [
+        f"{at}.{key}"
+        for name, at in sections.items()
+        for key in schema["$defs"][name]["properties"]
+    ]
+    keys += [key for key in schema["properties"] if key not in sections.values()]
+    keys += schema["$defs"]["sink-stdout"]["properties"]
+    assert [key for key in keys if f"`{key}`" not in guide] == []
+
+
+# What it costs
+
+
+def test_defaults_load_neither_yaml_nor_any_sink_but_stdout_nor_http():
+    program = (
+        "import sys; from bridge import config, platform; from pathlib import Path\n"
+        "platform.config_file = lambda: Path('/nonexistent')\n"
+        "config.load(None, {}); print(*sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    loaded = set(done.stdout.split())
+    assert loaded & {"yaml", "aiohttp", "sinks.file"} == set()
+    assert "sinks.stdout" in loaded
