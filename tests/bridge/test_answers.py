@@ -1,7 +1,8 @@
+import json
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.answers import (
@@ -18,6 +19,8 @@ from bridge.answers import (
     sentence,
 )
 from bridge.model import Instance
+
+unhurried = settings(deadline=None)
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 LATER = "Sun, 15 Nov 2026 12:00:04 GMT"
@@ -187,6 +190,14 @@ def test_retry_after_as_a_date_is_measured_by_the_clock_of_the_service():
     assert problem(skewed).retry_after == 2.0
 
 
+def test_a_time_beyond_the_calendar_is_a_wrong_shape_and_no_exception():
+    names = ("EventId", "EventType", "EventStatus")
+    event = {**dict.fromkeys(names, "x"), "NotBefore": "9999-12-31T23:59:59-10:00"}
+    answer = document(json.dumps({"Events": [event]}).encode())
+    assert isinstance(answer, Problem)
+    assert answer.reason == "wrong-shape"
+
+
 def test_an_instance_is_read_and_an_odd_one_is_a_problem():
     good = read_instance(received(200, b'{"compute": {"name": "web_0"}}'))
     assert good == Instance(name="web_0")
@@ -206,6 +217,7 @@ def test_an_accepted_post_whose_body_breaks_off_is_accepted():
     assert read_accepted(received(200, b"", broken=broken)) == Accepted()
 
 
+@unhurried
 @given(st.binary(max_size=200), st.integers(100, 999))
 def test_any_bytes_under_any_status_give_a_value(body, status):
     for answer in (
@@ -216,12 +228,14 @@ def test_any_bytes_under_any_status_give_a_value(body, status):
         assert isinstance(answer, Answer | Problem | Instance | Accepted)
 
 
+@unhurried
 @given(st.text())
 def test_any_header_gives_a_value(text):
     reply = received(429, b"", date=text, retry_after=text)
     assert reply.retry_after is None or 0 <= reply.retry_after <= 10
 
 
+@unhurried
 @given(st.text(st.characters(exclude_categories=())))
 def test_a_sentence_is_one_bounded_line_that_can_be_written(text):
     line = sentence(text)
