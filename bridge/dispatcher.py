@@ -4,7 +4,7 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,7 +30,7 @@ class Dispatcher:
     name: str
     plugin: SinkPlugin[Any]
     settings: SinkSettings
-    place: Place
+    place: Callable[[], Place]
     journal: Journal
     status: SinkStatus
     _held: dict[str, float] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class Dispatcher:
             while True:
                 async with AsyncExitStack() as stack:
                     entering = stack.enter_async_context(
-                        self.plugin.open(self.settings, self.place)
+                        self.plugin.open(self.settings, self.place())
                     )
                     send = await attempt(entering, self.settings.retry.timeout)
                     if isinstance(send, Unavailable):
@@ -201,7 +201,8 @@ class Dispatcher:
             return
         if status.state != state:
             level = logging.WARNING if state == "unavailable" else logging.INFO
-            log.log(level, "sink.%s", state, extra={"sink": self.name, "error": error})
+            name = f"sink.{state}"
+            log.log(level, name, extra={"sink": self.name, "error": error})
             status.since = time.time()
         status.state, status.error = state, error
 

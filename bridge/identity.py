@@ -46,17 +46,7 @@ class Identity:
 
     @property
     def place(self) -> Place:
-        vm = self.instance
-        return Place(
-            {
-                "observer": self.vm_name,
-                "vm_name": self.vm_name,
-                "vm_id": vm.vm_id,
-                "subscription": vm.subscription,
-                "resource_group": vm.resource_group,
-                "location": vm.location,
-            }
-        )
+        return place(self.vm_name, self.instance)
 
     async def recall(self) -> None:
         """Begin with what the journal remembers."""
@@ -92,3 +82,17 @@ class Identity:
         log.info("instance.known", extra={"vm": self.vm_name, "vm_id": instance.vm_id})
         text = json.dumps(asdict(instance))
         await self.journal.run(lambda store: store.remember(instance=text))
+
+
+def place(vm_name: str | None, instance: Instance) -> Place:
+    """What templates may name."""
+    return Place(
+        {
+            "observer": vm_name,
+            "vm_name": vm_name,
+            "vm_id": instance.vm_id,
+            "subscription": instance.subscription,
+            "resource_group": instance.resource_group,
+            "location": instance.location,
+        }
+    )

@@ -148,7 +148,8 @@ class Poller:
         status.problems[problem.reason] = status.problems.get(problem.reason, 0) + 1
         if status.problem != problem.reason:
             level = logging.ERROR if problem.configuration else logging.WARNING
-            log.log(level, "source.%s", problem.reason, extra={"detail": problem.detail})
+            name = f"source.{problem.reason}"
+            log.log(level, name, extra={"detail": problem.detail})
         status.problem, status.detail = problem.reason, problem.detail
         if not self._outage.problem(now):
             return
@@ -223,11 +224,12 @@ class Poller:
             if one.what == "scheduled" and one.event.not_before:
                 status.notice.observe(max(0.0, (one.event.not_before - now).total_seconds()))
             fields = {"event_id": one.event.key, "type": one.event.event_type}
-            log.info("event.%s", one.what, extra=fields)
+            name = f"event.{one.what}"
+            log.info(name, extra=fields)
 
     def _about(
         self,
-        what: str,
+        what: messages.News,
         now: datetime,
         began: datetime,
         problem: Problem | None = None,

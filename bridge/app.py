@@ -1,0 +1,205 @@
+"""The composition root: builds the parts, runs them in one TaskGroup, and stops them in order."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Generator
+from contextlib import AsyncExitStack, ExitStack, contextmanager
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+
+from bridge import platform
+from bridge.config import Config, ConfigError, fingerprint
+from bridge.fleet import Fleet
+from bridge.housekeeping import keep_house, keep_watchdog, tidy
+from bridge.identity import Identity
+from bridge.journal import Journal
+from bridge.poller import Poller
+from bridge.runtime import Runtime
+from bridge.status import Status
+from bridge.supervise import supervise
+
+log = logging.getLogger(__name__)
+
+Load = Callable[[], Config]
+
+
+async def run(config: Config, load: Load, *, once: bool = False) -> int:
+    """Run the bridge until it is told to stop; the exit code. *load* reads the file again."""
+    state_dir = config.state_dir or platform.default_state_dir()
+    name = str(config.file or "built-in defaults")
+    log.info("bridge.starting", extra={"config": name, "state_dir": str(state_dir)})
+    with _locked(state_dir):
+        journal = Journal(state_dir / "journal.db")
+        await journal.open()
+        try:
+            app = App(_runtime(config, journal), load, state_dir)
+            return await (app.once() if once else app.serve())
+        finally:
+            await journal.close()
+
+
+@contextmanager
+def _locked(state_dir: Path) -> Generator[None]:
+    """One process per state directory; one that cannot be written holds nothing to fight over."""
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(platform.lock(state_dir))
+        except OSError as error:
+            log.error("state_dir.unwritable", extra={"path": str(state_dir), "error": str(error)})  # noqa: TRY400  no traceback for the operator
+        yield
+
+
+def _runtime(config: Config, journal: Journal) -> Runtime:
+    return Runtime(
+        config=config,
+        journal=journal,
+        identity=Identity(config, journal),
+        status=Status(started=time.monotonic()),
+        version=version("scheduled-events-bridge"),
+        boot_id=platform.boot_id(),
+    )
+
+
+@dataclass(slots=True)
+class App:
+    """One bridge. The order of starting is for speed, the order of stopping for safety."""
+
+    runtime: Runtime
+    load: Load
+    state_dir: Path
+    _stop: asyncio.Event = field(default_factory=asyncio.Event)
+    _again: asyncio.Event = field(default_factory=asyncio.Event)
+    _polling: asyncio.Task[None] | None = None
+
+    async def once(self) -> int:
+        """Poll one time, drain, and leave; 1 when there was no answer or something is left."""
+        async with asyncio.TaskGroup() as group:
+            fleet = await self._employ(group)
+            await tidy(self.runtime)
+            good = await self._poller().once()
+            left = await fleet.drain(self.runtime.config.stop_grace)
+            await fleet.stop()
+        if left:
+            log.warning("bridge.undelivered", extra={"left": left})
+        return 0 if good and not left else 1
+
+    async def serve(self) -> int:
+        """Run until a signal says stop."""
+        with platform.signals(self._stop.set, self._again.set):
+            async with asyncio.TaskGroup() as group, AsyncExitStack() as web:
+                await self.runtime.identity.recall()
+                self._poll(group)
+                fleet = await self._employ(group)
+                helpers = self._helpers(group, fleet, web)
+                await self._open_web(web)
+                await self._audit_config("start")
+                platform.notify("READY=1")
+                await self._stop.wait()
+                platform.notify("STOPPING=1")
+                await self._leave(fleet, helpers)
+        return 0
+
+    async def _employ(self, group: asyncio.TaskGroup) -> Fleet:
+        runtime = self.runtime
+        fleet = Fleet(runtime.journal, lambda: runtime.identity.place, runtime.status.sinks, group)
+        await fleet.employ(runtime.config.sinks)
+        return fleet
+
+    def _poller(self) -> Poller:
+        runtime = self.runtime
+        return Poller(
+            runtime.config,
+            runtime.journal,
+            runtime.identity,
+            runtime.status.source,
+            runtime.version,
+            runtime.boot_id,
+        )
+
+    def _poll(self, group: asyncio.TaskGroup) -> None:
+        work = supervise("poller", self._poller().run, most=5.0)
+        self._polling = group.create_task(work, name="poller")
+
+    def _helpers(
+        self, group: asyncio.TaskGroup, fleet: Fleet, web: AsyncExitStack
+    ) -> list[asyncio.Task[None]]:
+        reloads = supervise("reload", lambda: self._reloads(group, fleet, web))
+        house = supervise("housekeeping", lambda: keep_house(self.runtime), first=5.0)
+        return [
+            group.create_task(reloads, name="reload"),
+            group.create_task(house, name="housekeeping"),
+            group.create_task(keep_watchdog(self.runtime), name="watchdog"),
+        ]
+
+    async def _leave(self, fleet: Fleet, helpers: list[asyncio.Task[None]]) -> None:
+        """Stop what makes work, drain within the grace, then cancel what takes it."""
+        log.info("bridge.stopping", extra={"grace": self.runtime.config.stop_grace})
+        for task in (self._polling, *helpers):
+            if task is not None:
+                task.cancel()
+        left = await fleet.drain(self.runtime.config.stop_grace)
+        await fleet.stop()
+        log.info("bridge.stopped", extra={"undelivered": left})
+
+    async def _open_web(self, stack: AsyncExitStack) -> None:
+        # Imported here: the first poll need not wait for a web server.
+        from bridge.web import serve  # noqa: PLC0415
+
+        await stack.enter_async_context(serve(self.runtime, self.state_dir))
+
+    async def _audit_config(self, why: str) -> None:
+        config = self.runtime.config
+        detail = {
+            "sha256": fingerprint(config),
+            "file": str(config.file) if config.file else None,
+            "sinks": sorted(config.sinks),
+            "why": why,
+        }
+        await self.runtime.audit("configuration.loaded", actor="bridge", via="file", detail=detail)
+
+    async def _reloads(self, group: asyncio.TaskGroup, fleet: Fleet, web: AsyncExitStack) -> None:
+        while True:
+            await self._again.wait()
+            self._again.clear()
+            platform.notify("RELOADING=1")
+            await self._change(group, fleet, web)
+            platform.notify("READY=1")
+
+    async def _change(self, group: asyncio.TaskGroup, fleet: Fleet, web: AsyncExitStack) -> None:
+        """All or nothing: a file that is bad, or that needs a restart, changes nothing."""
+        old = self.runtime.config
+        try:
+            new = await asyncio.to_thread(self.load)
+            _needs_no_restart(old, new)
+        except ConfigError as error:
+            self.runtime.status.reloads_failed += 1
+            log.error("configuration.refused", extra={"error": str(error)})  # noqa: TRY400  the sentence is enough
+            return
+        self.runtime.config = self.runtime.identity.config = new
+        if (old.http.listen, old.http.probes_listen, old.http.tls, old.control_group) != (
+            new.http.listen,
+            new.http.probes_listen,
+            new.http.tls,
+            new.control_group,
+        ):
+            await web.aclose()
+            await self._open_web(web)
+        await fleet.employ(new.sinks)
+        if old.source != new.source and self._polling is not None:
+            self._polling.cancel()
+            await asyncio.gather(self._polling, return_exceptions=True)
+            self._poll(group)
+        log.info("configuration.loaded", extra={"config": str(new.file)})
+        await self._audit_config("reload")
+
+
+def _needs_no_restart(old: Config, new: Config) -> None:
+    for name, before, after in (
+        ("state_dir", old.state_dir, new.state_dir),
+        ("source.endpoint", old.source.endpoint, new.source.endpoint),
+        ("source.vm_name", old.source.vm_name, new.source.vm_name),
+    ):
+        if before != after:
+            raise ConfigError([f"{name}: changed from {before} to {after}, which needs a restart"])

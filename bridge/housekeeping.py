@@ -1,0 +1,61 @@
+"""What must be done now and then: mend the journal, trim it, and tell systemd that we live."""
+
+import asyncio
+import logging
+import time
+
+from bridge import platform
+from bridge.runtime import Runtime
+
+log = logging.getLogger(__name__)
+
+EVERY = 60.0
+EVERY_IN_TROUBLE = 5.0
+STALLED = 180.0
+"""A poll may wait 130 s for its first answer; after this long the loop must have stopped."""
+
+
+async def keep_house(runtime: Runtime) -> None:
+    """Go round for ever: often while the journal is in trouble, else once a minute."""
+    while True:
+        await tidy(runtime)
+        await asyncio.sleep(EVERY_IN_TROUBLE if runtime.journal.trouble else EVERY)
+
+
+async def tidy(runtime: Runtime) -> None:
+    """One round."""
+    journal = runtime.journal
+    if await journal.repair():
+        await _audit(runtime, "journal.restored", {"path": journal.path.name})
+    while journal.quarantined:
+        await _audit(runtime, "journal.set-aside", {"file": journal.quarantined.pop(0)})
+    limits = runtime.config.journal
+    sinks = runtime.config.sinks.items()
+    trimmed = await journal.trim(
+        now=time.time(),
+        keep=limits.keep,
+        max_size=limits.max_size,
+        best_effort=[name for name, sink in sinks if not sink.required],
+    )
+    if trimmed.lost:
+        runtime.status.journal_losses += sum(trimmed.lost.values())
+        log.error("journal.lost", extra={"reason": "max_size", "undelivered": trimmed.lost})
+        await _audit(runtime, "journal.lost", {"reason": "max_size", "undelivered": trimmed.lost})
+
+
+async def _audit(runtime: Runtime, action: str, detail: dict[str, object]) -> None:
+    await runtime.audit(action, actor="bridge", via="journal", detail=detail)
+
+
+def alive(runtime: Runtime, now: float) -> bool:
+    """Whether the poll loop is advancing; *now* is monotonic."""
+    return now - (runtime.status.source.last_poll or runtime.status.started) < STALLED
+
+
+async def keep_watchdog(runtime: Runtime) -> None:
+    """Feed systemd's watchdog while the poll loop advances."""
+    interval = platform.watchdog_interval()
+    while interval:
+        if alive(runtime, time.monotonic()):
+            platform.notify("WATCHDOG=1")
+        await asyncio.sleep(interval)
