@@ -3,14 +3,18 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal, get_args
 
 from bridge.cloudevent import CloudEvent
 from bridge.envelope import Letter, write
 from bridge.ids import digest, identify, number, timestamp
 from bridge.model import SCHEDULED, ScheduledEvent
 from bridge.observer import Observer
-from bridge.state import Tracked, Transition
+from bridge.state import Tracked, Transition, What
+
+News = Literal["degraded", "recovered", "snapshot"]
+KINDS = (*get_args(What), *(f"source.{news}" for news in get_args(News)), "bridge.audited")
+"""All that we publish: what stands between prefix and version in a CloudEvent's type."""
 
 _STATUS = {
     "scheduled": "Scheduled",
@@ -111,7 +115,7 @@ class Source:
 
 
 def source(
-    what: str,
+    what: News,
     about: Source,
     observer: Observer,
     now: datetime,

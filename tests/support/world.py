@@ -3,8 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from typing import Any
 
+from bridge import messages
+from bridge.cloudevent import CloudEvent
 from bridge.diff import transitions
 from bridge.journal.codec import decode_tracked, encode_tracked
 from bridge.model import Document, Instance, ScheduledEvent
@@ -93,6 +96,45 @@ class World:
 
 def words(found: list[Transition]) -> list[str]:
     return [transition.what for transition in found]
+
+
+def published() -> dict[str, CloudEvent]:
+    """One CloudEvent of each type, as it comes out of a likely history; keyed by its type."""
+    event, other = scheduled_event(), scheduled_event("C7061BAC-AFDC-4513-B24B-AA5F13A16123")
+    later = replace(event, not_before=NOON + 2 * NOTICE)
+    world = World()
+    made = [_told(world, *each) for each in ((event,), (later,), (started(event),))]
+    tracked = world.state.tracked
+    made += [_told(world), _told(world, other)[:0], _told(world)]
+    about = messages.Source(
+        since=NOON - NOTICE,
+        endpoint="http://169.254.169.254",
+        last_good=NOON - NOTICE,
+        boot_id="5c8f4a6e-3c38-4c6f-9a0e-3d4c6a1f9b57",
+        bridge_version="0.1.0",
+    )
+    trouble = replace(about, reason="answers are errors", status=503, clock_skew=0.4)
+    calm = replace(about, since=NOON, last_good=NOON, status=200, clock_skew=0.4)
+    about_itself = [
+        messages.source("degraded", trouble, OBSERVER, NOON),
+        messages.source("recovered", calm, OBSERVER, NOON),
+        messages.source("snapshot", calm, OBSERVER, NOON, tracked),
+        messages.audited(
+            "dead-letter-dropped",
+            OBSERVER,
+            NOON,
+            actor="ops",
+            via="control",
+            detail={"sink": "orders-bus", "id": "61c5ef66-ec50-57a6-af29-e47e13a31a5b"},
+        ),
+    ]
+    return {each.type: each for each in [*chain(*made), *about_itself]}
+
+
+def _told(world: World, *events: ScheduledEvent) -> list[CloudEvent]:
+    found = world.see(*events, after=timedelta(minutes=1))
+    now = world.facts.now
+    return [messages.transition(each, OBSERVER, now, world.incarnation) for each in found]
 
 
 def as_azure_says(event: ScheduledEvent) -> Mapping[str, Any]:
