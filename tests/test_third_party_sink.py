@@ -1,5 +1,6 @@
 """A sink of somebody else's, from its own wheel, through the same door as ours."""
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.cloudevents import batch
+from support.metadata_far_side import FarSide, http
 from support.third_party import environment, install
 
 from bridge.plugins import Misconfigured, Place, find_sink
@@ -87,3 +89,45 @@ async def test_the_sink_in_the_docs_works_and_is_as_short_as_promised(capsys):
     async with module["sink"].open(settings, Place()) as send:
         assert await send(batch(2)) == [None, None]
     assert capsys.readouterr().out == "dong Reboot\ndong Reboot\n"
+
+
+@pytest.fixture
+async def endpoint():
+    """A metadata service that announces one scheduled event, and knows nothing else."""
+    document = {
+        "DocumentIncarnation": 1,
+        "Events": [
+            {
+                "EventId": "602D9444-D2CD-49C7-8624-8643E7171297",
+                "EventType": "Reboot",
+                "EventStatus": "Scheduled",
+                "ResourceType": "VirtualMachine",
+                "Resources": ["web-1"],
+                "NotBefore": "Sun, 15 Nov 2099 18:29:47 GMT",
+            }
+        ],
+    }
+
+    async def answer(request):
+        known = request.target.startswith("/metadata/scheduledevents")
+        return http(200, document) if known else http(404)
+
+    async with FarSide(handler=answer) as far:
+        yield far.url
+
+
+async def test_the_bridge_delivers_to_it(site, endpoint, tmp_path):
+    config = {
+        "source": {"endpoint": endpoint, "vm_name": "web-1"},
+        "state_dir": str(tmp_path / "state"),
+        "http": {"listen": None},
+        "sinks": {"desk": {"type": "notebook", "page": str(tmp_path / "page")}},
+    }
+    (tmp_path / "config.yaml").write_text(json.dumps(config))  # JSON is YAML
+    program = "import sys; from bridge.cli import main; sys.exit(main(sys.argv[1:]))"
+    argv = ("run", "--once", "-c", tmp_path / "config.yaml")
+    done = await asyncio.to_thread(run, site, program, *argv)
+    assert done.returncode == 0, done.stderr
+    noted = [json.loads(line) for line in (tmp_path / "page").read_bytes().splitlines()]
+    [scheduled] = [one for one in noted if one["type"] == "azure.scheduledevents.scheduled.v1"]
+    assert scheduled["subject"] == "602D9444-D2CD-49C7-8624-8643E7171297"

@@ -226,10 +226,13 @@ async def test_it_is_cut_at_the_newline_wherever_that_is(path, edge):
         assert path.read_bytes() == b"{}\n"
 
 
-async def test_a_last_line_that_is_not_ours_is_never_cut(path):
-    path.write_bytes(b"root:x:0:0")
+@pytest.mark.parametrize("before", [b"", b"root:x:0:0\n"], ids=["alone", "after a line"])
+@pytest.mark.parametrize("length", [1, 4095, 4096, 4097, 8192])
+async def test_a_last_line_that_is_not_ours_is_never_cut(path, before, length):
+    foreign = before + b"x" * length
+    path.write_bytes(foreign)
     assert "its last line is unfinished and not a CloudEvent" in await why(batch(1), settings(path))
-    assert path.read_bytes() == b"root:x:0:0"
+    assert path.read_bytes() == foreign
 
 
 # What can go wrong
@@ -554,3 +557,48 @@ async def test_two_sinks_on_one_path_do_not_mix_their_lines(path):
     both = [send(batch(20, first=first), settings(path)) for first in (1, 21)]
     await asyncio.gather(*both)
     assert sorted(numbers(path)) == list(range(1, 41))
+
+
+async def test_a_file_truncated_while_it_is_being_written_has_no_hole(path, monkeypatch):
+    await send([make(1)], settings(path))
+    write = os.write
+
+    def late(descriptor, piece):
+        os.truncate(path, 0)
+        return write(descriptor, piece)
+
+    monkeypatch.setattr(os, "write", late)
+    await send([make(2)], settings(path))
+    assert numbers(path) == [2]
+
+
+@pytest.mark.parametrize("number", [errno.EINVAL, errno.EIO], ids=["EINVAL", "EIO"])
+async def test_a_directory_that_cannot_be_synced_counts_unless_there_is_no_such_thing(
+    path, monkeypatch, number
+):
+    fsync = os.fsync
+
+    def for_files(descriptor):
+        return fails(number)() if stat.S_ISDIR(os.fstat(descriptor).st_mode) else fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", for_files)
+    if number == errno.EINVAL:
+        assert await send([make(1)], settings(path)) == [None]
+    else:
+        assert await why([make(1)], settings(path)) == f"cannot write {path}: Input/output error"
+
+
+async def test_where_directories_cannot_be_opened_files_are_written_all_the_same(path, monkeypatch):
+    opened = os.open
+
+    def as_on_windows(name, *flags):
+        return fails(errno.EACCES)() if Path(name).is_dir() else opened(name, *flags)
+
+    monkeypatch.setattr(os, "open", as_on_windows)
+    assert await send([make(1)], settings(path)) == [None]
+
+
+async def test_the_check_of_a_directory_that_takes_no_files_says_so(path, monkeypatch):
+    monkeypatch.setattr("tempfile.TemporaryFile", lambda **_: fails(errno.EROFS)())
+    with pytest.raises(Unavailable, match="Read-only file system"):
+        await sink.check(settings(path), Place())
