@@ -23,7 +23,7 @@ def names() -> list[str]:
 def read(name: str) -> str:
     """The text of *name*; without a version, of its newest one. LookupError names what there is."""
     files = _files()
-    versions = [known for known in files if known.rpartition(".")[0] == name]
+    versions = [known for known in files if name and known.rpartition(".")[0] == name]
     found = name if name in files else max(versions, key=_version, default=None)
     if found is None:
         nearest = difflib.get_close_matches(name, files, n=1)

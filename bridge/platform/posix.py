@@ -69,7 +69,11 @@ def lock(state_dir: Path) -> Generator[None]:
             pid = os.pread(descriptor, 20, 0).decode(errors="replace").strip()
             raise refusal(state_dir, pid) from None
         _write_pid(descriptor)
-        yield
+        try:
+            yield
+        finally:
+            # For all copies of the descriptor: a child that is just being started has one.
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
     finally:
         os.close(descriptor)
 
