@@ -10,7 +10,7 @@ from importlib.metadata import version
 COMMANDS = {
     "run": ("bridge.commands.run", "the bridge: poll, and deliver to every sink"),
     "check": ("bridge.commands.check", "validate the configuration and say what it will do"),
-    "demo": ("bridge.commands.demo", "the whole loop on this machine: no account, no broker"),
+    "demo": ("bridge.demo", "the whole loop on this machine: no account, no broker"),
     "simulate": ("bridge.simulator.command", "the metadata service, faithfully, with faults"),
     "events": ("bridge.commands.events", "pending and past scheduled events"),
     "sinks": ("bridge.commands.sinks", "delivery state of each sink"),
