@@ -50,7 +50,7 @@ def write_duration(seconds: float) -> str:
     for unit in ("d", "h", "m", "s"):
         if seconds >= _UNITS[unit] and seconds % _UNITS[unit] == 0:
             return f"{seconds // _UNITS[unit]:.0f}{unit}"
-    return f"{seconds * 1000:.0f}ms"
+    return f"{round(seconds * 1000, 6):.6f}".rstrip("0").rstrip(".") + "ms"
 
 
 Duration = Annotated[

@@ -39,6 +39,7 @@ __all__ = [
 ]
 
 SINKS = "scheduled_events_bridge.sinks"
+EXTRAS = ("kafka", "mqtt")
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._~()-]")
 
@@ -164,11 +165,17 @@ def find_sink(kind: str) -> SinkPlugin[Any]:
         raise Misconfigured(f"there is no sink type {kind!r}; there are {there_are}")
     try:
         plugin = installed[kind].load()
-    except ImportError as error:
+    except (ImportError, AttributeError) as error:
         raise Misconfigured(
-            f"sink type {kind!r} needs a package that is not installed ({error.name}): "
-            f"pip install 'scheduled-events-bridge[{kind}]'"
+            f"sink type {kind!r} cannot be loaded: {_missing(kind, error)}"
         ) from error
     if not isinstance(plugin, SinkPlugin):
         raise Misconfigured(f"sink type {kind!r}: {installed[kind].value} is not a SinkPlugin")
     return plugin
+
+
+def _missing(kind: str, error: ImportError | AttributeError) -> str:
+    """Our own sinks lack an extra; what a stranger's lacks is for its author to say."""
+    if kind in EXTRAS and isinstance(error, ModuleNotFoundError):
+        return f"{error}; install it with: pip install 'scheduled-events-bridge[{kind}]'"
+    return str(error)

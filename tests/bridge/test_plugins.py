@@ -63,7 +63,14 @@ def plugin_module(tmp_path, monkeypatch):
 
 def test_a_sink_whose_library_is_missing_names_it(plugin_module):
     plugin_module("import no_such_library")
-    with pytest.raises(Misconfigured, match=r"'odd' needs .*no_such_library"):
+    with pytest.raises(Misconfigured, match=r"'odd' cannot be loaded: .*no_such_library") as told:
+        find_sink("odd")
+    assert "pip install" not in str(told.value), "what a stranger's sink needs is not our extra"
+
+
+def test_a_sink_that_its_module_does_not_have_is_refused(plugin_module):
+    plugin_module("other = 5")
+    with pytest.raises(Misconfigured, match=r"'odd' cannot be loaded: .*sink"):
         find_sink("odd")
 
 
