@@ -85,6 +85,11 @@ def test_only_a_wrong_version_header_or_verb_is_a_mistake_of_configuration(
     assert problem(received(status, b""), posted=posted).configuration is configuration
 
 
+def test_a_refused_approval_says_that_the_scheduled_event_may_be_gone():
+    assert "gone" in problem(received(400, b""), posted=True).detail
+    assert "api_version" in problem(received(400, b"")).detail
+
+
 def test_a_refusal_names_the_metadata_security_protocol_and_what_to_do():
     detail = problem(received(403, b"")).detail
     assert "Metadata Security Protocol" in detail

@@ -382,7 +382,10 @@ async def test_proxy_variables_in_the_environment_are_ignored(monkeypatch):
 
 
 async def test_cookies_are_not_kept():
-    async with FarSide(http(body=QUIET, Set_Cookie="a=b")) as side, client(side.url) as metadata:
+    async with (
+        FarSide(http(body=QUIET, Set_Cookie="a=b")) as side,
+        client(f"http://localhost:{side.port}") as metadata,
+    ):
         await metadata.fetch()
         await metadata.fetch()
     assert "cookie" not in side.requests[1].headers
