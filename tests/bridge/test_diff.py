@@ -410,6 +410,16 @@ def test_whether_its_time_had_passed_is_judged_when_the_event_was_first_missing(
     assert words(world.see(after=2 * SETTLING)) == ["canceled"]
 
 
+def test_an_absence_that_ended_counts_no_more():
+    world = World()
+    world.see(replace(EVENT, event_type="Freeze"))
+    world.boot()
+    world.see()
+    world.see(replace(EVENT, event_type="Freeze"))
+
+    assert words(world.see(after=NOTICE)) == ["completed"]
+
+
 def test_a_gap_of_a_day_sharp_is_not_yet_too_long():
     world = World()
     world.see(FAR)
