@@ -133,21 +133,23 @@ class _Reader:
     def mapping(self, path: KeyPath) -> dict[str, Any]:
         own: dict[str, Any] = {}
         merged: dict[str, Any] = {}
+        seen: set[str] = set()
         while _kind(key := next(self.events)) != "MappingEnd":
-            name = self.key(key, own)
+            name = self.key(key, seen)
             if name == "<<" and key.implicit[0]:
-                merged = {**_together(self.value(next(self.events), path), key), **merged}
+                merged = _together(self.value(next(self.events), path), key)
                 continue
             self.parsed.lines[*path, name] = _line(key)
             own[name] = self.value(next(self.events), (*path, name))
         return merged | own
 
-    def key(self, event: Any, known: dict[str, Any]) -> str:
+    def key(self, event: Any, seen: set[str]) -> str:
         if _kind(event) != "Scalar" or event.tag or event.anchor:
             raise Malformed(_line(event), "has a key that is not text")
         name: str = event.value
-        if name in known:
+        if name in seen:
             raise Malformed(_line(event), f"says {name!r} again; a key stands only once")
+        seen.add(name)
         return name
 
 

@@ -310,6 +310,7 @@ def test_probes_may_listen_anywhere(read):
         ("a: 1".encode("utf-16"), ": is not UTF-8 text"),
         (b"a: \x00", ": holds characters that YAML does not allow"),
         ("source:\n  scope: own\n  scope: all", ":3: says 'scope' again; a key stands only once"),
+        ("a: {<<: {}, <<: {}}", ":1: says '<<' again; a key stands only once"),
         ("source: {}\nsource: {}", ":2: says 'source' again; a key stands only once"),
         ("source: {}\n---\nsource: {}", ":2: starts a second document; one is allowed"),
         ("? [a]\n: b", ":1: has a key that is not text"),
@@ -341,9 +342,9 @@ def test_anchors_and_merges_serve_to_say_things_once(read):
         sinks:
           a: &common {type: stdout, required: false, retry: &patient {max_age: 1d}}
           b: {<<: *common, required: true}
-          c: {<<: [{stale: skip}, *common], retry: *patient}
+          c: {<<: [{stale: skip, required: true}, *common], retry: *patient}
     """)
-    assert [sink.required for sink in config.sinks.values()] == [False, True, False]
+    assert [sink.required for sink in config.sinks.values()] == [False, True, True]
     assert {sink.retry.max_age for sink in config.sinks.values()} == {86400}
     assert config.sinks["c"].stale == "skip"
 
