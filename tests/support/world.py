@@ -113,19 +113,19 @@ def published() -> dict[str, CloudEvent]:
         boot_id="5c8f4a6e-3c38-4c6f-9a0e-3d4c6a1f9b57",
         bridge_version="0.1.0",
     )
-    trouble = replace(about, reason="answers are errors", status=503, clock_skew=0.4)
+    trouble = replace(about, reason="server-error", status=503, clock_skew=0.4)
     calm = replace(about, since=NOON, last_good=NOON, status=200, clock_skew=0.4)
     about_itself = [
         messages.source("degraded", trouble, OBSERVER, NOON),
         messages.source("recovered", calm, OBSERVER, NOON),
         messages.source("snapshot", calm, OBSERVER, NOON, tracked),
         messages.audited(
-            "dead-letter-dropped",
+            "dead-letter.dropped",
             OBSERVER,
             NOON,
             actor="ops",
             via="control",
-            detail={"sink": "orders-bus", "id": "61c5ef66-ec50-57a6-af29-e47e13a31a5b"},
+            detail={"cloudEvent": "61c5ef66-ec50-57a6-af29-e47e13a31a5b", "reason": "too large"},
         ),
     ]
     return {each.type: each for each in [*chain(*made), *about_itself]}
