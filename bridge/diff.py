@@ -49,6 +49,12 @@ def transitions(before: State, after: Document, facts: Facts) -> Step:
     return Step(state, tuple(found), tuple(_regressed(before, seen)))
 
 
+def unannounced(state: State) -> State:
+    """The same knowledge, as if nothing pending had been announced in its present life."""
+    tracked = {key: replace(known, announced=False) for key, known in state.tracked.items()}
+    return replace(state, tracked=tracked)
+
+
 def in_scope(known: Tracked, facts: Facts) -> bool:
     """While the VM's name is unknown nothing may be dropped, so everything is in scope."""
     return facts.scope == "all" or known.affected is not False

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from bridge import messages
 from bridge.cloudevent import CloudEvent
 from bridge.config import Config
-from bridge.diff import transitions
+from bridge.diff import transitions, unannounced
 from bridge.discovery import discover
 from bridge.identity import Identity
 from bridge.journal import Journal, SetAside
@@ -96,7 +96,10 @@ class Poller:
         if self._generation == self.journal.generation:
             return
         generation = self.journal.generation
-        self._state = await self.journal.load()
+        known, self._state = self._state, await self.journal.load()
+        if self._generation >= 0 and self._state.last_good is None:
+            # The journal began anew under us: say again what is pending, in the lives that we know.
+            self._state = unannounced(known)
         since = await self.journal.run(lambda store: store.recall("degraded_since"))
         patience = self.config.source.degraded_after + random.uniform(0, 60)
         told = datetime.fromisoformat(since) if since else None
@@ -210,7 +213,12 @@ class Poller:
         self._count(step, now)
 
     async def _record(self, state: State, events: list[CloudEvent], **meta: str | None) -> None:
-        await self.journal.commit(state, events, time.time(), **meta)
+        try:
+            await self.journal.commit(state, events, time.time(), **meta)
+        except SetAside:
+            # What ended in this document will not be seen again, so it goes into the new journal.
+            await self.journal.append(events, time.time())
+            raise
         self._state = state
 
     def _count(self, step: Step, now: datetime) -> None:
