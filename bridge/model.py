@@ -180,11 +180,14 @@ def parse_time(text: str | None) -> datetime | None:
     except ValueError:
         try:
             moment = parsedate_to_datetime(_WEEKDAY.sub("", text))
-        except (ValueError, TypeError, IndexError):
+        except (ValueError, TypeError, IndexError, OverflowError):
             raise Malformed(f"not a time: {text[:60]!r}") from None
     if moment.tzinfo is None:
         return moment.replace(tzinfo=UTC)
-    return moment.astimezone(UTC)
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise Malformed(f"not a time: {text[:60]!r}") from None
 
 
 def parse_instance(payload: object) -> Instance:
