@@ -24,6 +24,7 @@ _FIELDS = frozenset(
         "DurationInSeconds",
     }
 )
+_INTEGER = re.compile(r"-?[0-9]{1,18}")
 _WEEKDAY = re.compile(r"^[A-Za-z]{3,9},\s*")
 _HALF_A_PAIR = re.compile("[\ud800-\udfff]")
 _DEEPEST = 64
@@ -149,10 +150,7 @@ def _text(item: Mapping[str, Any], name: str) -> str | None:
 def _number(item: Mapping[str, Any], name: str) -> float | None:
     value = item.get(name)
     if isinstance(value, str):
-        try:
-            value = int(value)
-        except ValueError:
-            raise Malformed(f"{name} is not a number") from None
+        value = int(value) if _INTEGER.fullmatch(value) else value
     if isinstance(value, bool) or not isinstance(value, int | float | None):
         raise Malformed(f"{name} is not a number")
     return value
