@@ -25,6 +25,10 @@ log = logging.getLogger(__name__)
 Load = Callable[[], Config]
 
 
+class CannotStart(Exception):
+    """Something that the configuration asks for cannot be had on this machine now."""
+
+
 async def run(config: Config, load: Load, *, once: bool = False) -> int:
     """Run the bridge until it is told to stop; the exit code. *load* reads the file again."""
     state_dir = config.state_dir or platform.default_state_dir()
@@ -145,9 +149,13 @@ class App:
 
     async def _open_web(self, stack: AsyncExitStack) -> None:
         # Imported here: the first poll need not wait for a web server.
-        from bridge.web import serve  # noqa: PLC0415
+        from bridge.web import CannotListen, serve  # noqa: PLC0415
 
-        await stack.enter_async_context(serve(self.runtime, self.state_dir))
+        try:
+            address = platform.control_address(self.state_dir)
+            await stack.enter_async_context(serve(self.runtime, address=address))
+        except (CannotListen, PermissionError) as error:
+            raise CannotStart(str(error)) from error
 
     async def _audit_config(self, why: str) -> None:
         config = self.runtime.config
@@ -173,19 +181,12 @@ class App:
         try:
             new = await asyncio.to_thread(self.load)
             _needs_no_restart(old, new)
-        except ConfigError as error:
+            await self._exchange_web(old, new, web)
+        except (ConfigError, CannotStart) as error:
             self.runtime.status.reloads_failed += 1
             log.error("configuration.refused", extra={"error": str(error)})  # noqa: TRY400  the sentence is enough
             return
-        self.runtime.config = self.runtime.identity.config = new
-        if (old.http.listen, old.http.probes_listen, old.http.tls, old.control_group) != (
-            new.http.listen,
-            new.http.probes_listen,
-            new.http.tls,
-            new.control_group,
-        ):
-            await web.aclose()
-            await self._open_web(web)
+        self.runtime.identity.config = new
         await fleet.employ(new.sinks)
         if old.source != new.source and self._polling is not None:
             self._polling.cancel()
@@ -193,6 +194,24 @@ class App:
             self._poll(group)
         log.info("configuration.loaded", extra={"config": str(new.file)})
         await self._audit_config("reload")
+
+    async def _exchange_web(self, old: Config, new: Config, web: AsyncExitStack) -> None:
+        """Tokens are looked up at each request; addresses and certificates need new listeners."""
+        self.runtime.config = new
+        if _listeners(old) == _listeners(new):
+            return
+        await web.aclose()
+        try:
+            await self._open_web(web)
+        except CannotStart:
+            self.runtime.config = old
+            await self._open_web(web)
+            raise
+
+
+def _listeners(config: Config) -> tuple[object, ...]:
+    http = config.http
+    return (http.listen, http.probes_listen, http.tls, config.control_group)
 
 
 def _needs_no_restart(old: Config, new: Config) -> None:

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from bridge import log
+from bridge.app import CannotStart
 from bridge.app import run as run_bridge
 from bridge.config import ConfigError, load
 from bridge.journal import Newer
@@ -29,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
         return asyncio.run(
             run_bridge(config, lambda: load(args.config, os.environ), once=args.once)
         )
-    except* (AlreadyRunning, Newer, OSError) as group:
+    except* (AlreadyRunning, CannotStart, Newer, OSError) as group:
         for problem in _each(group):
             _say(problem, 1)
     return 1
