@@ -71,7 +71,9 @@ class Simulator:
 
     async def done(self) -> None:
         """Return when the script has ended and no scheduled event is left."""
-        await self._until(self._over)
+        while not self._is_over():
+            self._over.clear()
+            await self._until(self._over)
 
     async def failed(self) -> None:
         """Wait for ever, or raise what stopped the world: a truth file on a full disk, say."""

@@ -83,6 +83,7 @@ async def test_a_truth_that_cannot_be_written_is_not_passed_over(tmp_path):
 
 async def test_what_is_created_from_outside_wakes_the_world(http):
     async with Simulator(speed=1000) as simulator:
+        await simulator.script_done()
         simulator.world.create(type="Reboot", status="Started", started_for="10s")
         await simulator.done()
         assert simulator.world.entries == {}

@@ -63,6 +63,16 @@ def test_an_approval_starts_the_event_for_all_its_resources_after_its_delay():
     assert world.approve([entry.event_id]) == []
 
 
+def test_a_second_approval_while_the_first_waits_changes_nothing():
+    world, clock = make_world()
+    entry = world.create(type="Reboot", starts_after_approval="10s")
+    assert world.approve([entry.event_id, entry.event_id]) == [entry.event_id]
+    clock.at(world, 9)
+    assert world.approve([entry.event_id]) == []
+    clock.at(world, 10)
+    assert entry.status == "Started"
+
+
 def test_an_approval_with_no_delay_starts_the_event_at_once_and_is_in_the_truth_before_it():
     world, _ = make_world()
     world.approve([world.create(type="Freeze").event_id])
@@ -229,7 +239,7 @@ def test_a_day_of_silence_disables_the_feature_and_resets_the_incarnation():
     before = world.document().incarnation
     clock.at(world, 300 + 86400)
     assert not world.enabling.on
-    world.touch("vm-0")
+    assert world.touch("vm-0") == clock.now + timedelta(minutes=2)
     assert world.document().incarnation == 1 < before
     assert world.document().events == ()
     clock.at(world, 600 + 86400)
