@@ -120,6 +120,5 @@ def _remark(data: dict[str, Any]) -> str:
         with suppress(TypeError, ValueError):
             old, new = (datetime.fromisoformat(moved[k]).astimezone() for k in ("from", "to"))
             return f"moved from {old:%H:%M:%S} to {new:%H:%M:%S}"
-    if data["status"] == "Canceled":
-        return "no longer announced"
-    return data["description"] or ""
+    ends = {"Canceled": "no longer announced", "Completed": "over"}
+    return ends.get(data["status"]) or data["description"] or ""
