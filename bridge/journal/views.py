@@ -4,13 +4,17 @@ import json
 from typing import Any
 
 from bridge.cloudevent import CloudEvent
-from bridge.journal.store import Store
+from bridge.ids import safe_id
+from bridge.journal.codec import decode_tracked
+from bridge.journal.retention import used
+from bridge.journal.store import Store, newest
+from bridge.state import Tracked
 
-_TRANSITIONS = tuple(
+_TRANSITIONS = frozenset(
     f"azure.scheduledevents.{what}.v1"
     for what in ("scheduled", "updated", "started", "completed", "canceled")
 )
-_MARKS = ",".join("?" for _ in _TRANSITIONS)
+_LOOK_BACK = 10_000
 
 
 def after(store: Store, seq: int, limit: int = 200) -> list[tuple[int, CloudEvent]]:
@@ -27,15 +31,41 @@ def position(store: Store, event_id: str) -> int | None:
     return int(found[0]) if found else None
 
 
+def head(store: Store) -> tuple[int, str | None]:
+    """The newest row and its CloudEvent's id: what a stream that begins now comes after."""
+    found = store.connection.execute(
+        "SELECT seq, id FROM outbox ORDER BY seq DESC LIMIT 1"
+    ).fetchone()
+    return (int(found[0]), str(found[1])) if found else (newest(store.connection), None)
+
+
+def size(store: Store) -> int:
+    """Bytes that the journal holds."""
+    return used(store.connection)
+
+
+def pending(store: Store) -> dict[str, Tracked]:
+    """Scheduled events that were announced and have not ended, each under its `partitionkey`."""
+    rows = store.connection.execute("SELECT key, body FROM tracked ORDER BY key")
+    known = ((key, decode_tracked(body)) for key, body in rows)
+    return {safe_id(key): entry for key, entry in known if entry.announced}
+
+
 def latest(store: Store, limit: int = 200) -> list[dict[str, Any]]:
-    """The last CloudEvent of each scheduled event that the journal knows, newest first."""
+    """The last CloudEvent of each of the *limit* scheduled events that changed last, newest first.
+
+    It looks back over a bounded number of rows: the journal has other work to do.
+    """
     rows = store.connection.execute(
-        f"""SELECT body FROM outbox WHERE seq IN (
-        SELECT MAX(seq) FROM outbox WHERE type IN ({_MARKS}) GROUP BY key)
-        ORDER BY seq DESC LIMIT ?""",
-        (*_TRANSITIONS, limit),
+        "SELECT type, key, body FROM outbox ORDER BY seq DESC LIMIT ?", (_LOOK_BACK,)
     )
-    return [json.loads(body) for (body,) in rows]
+    found: dict[str, bytes] = {}
+    for kind, key, body in rows:
+        if kind in _TRANSITIONS:
+            found.setdefault(key, body)
+        if len(found) >= limit:
+            break
+    return [json.loads(body) for body in found.values()]
 
 
 def history(store: Store, key: str) -> list[dict[str, Any]]:

@@ -1,0 +1,91 @@
+"""The bridge over HTTP: control socket, API and stream, probes and metrics.
+
+Read access (who may), api and stream (what there is), health and metrics (how it is), then this.
+"""
+
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+from bridge.config import Listen
+from bridge.platform import serve_control
+from bridge.runtime import Runtime
+from bridge.web import api, probes
+from bridge.web.desk import Desk
+from bridge.web.guards import control_guard, http_guard, probes_guard
+from bridge.web.listen import CannotListen, listen, runner, tls_context
+
+__all__ = ["CannotListen", "Served", "serve"]
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """Where the bridge can be reached; None where it cannot."""
+
+    control: str | None = None
+    http: Listen | None = None
+    probes: Listen | None = None
+
+
+@asynccontextmanager
+async def serve(runtime: Runtime, *, address: str | None) -> AsyncGenerator[Served]:
+    """Serve the control socket at *address*, `http.listen` and `http.probes_listen`.
+
+    Raises `CannotListen` when a configured address cannot be had, and `AlreadyRunning` when a
+    bridge answers at the control socket. The journal must be open until this ends.
+    """
+    desk = Desk(runtime)
+    async with AsyncExitStack() as stack:
+        served = Served(
+            control=await _control(stack, desk, address),
+            http=await _http(stack, desk),
+            probes=await _probes(stack, desk),
+        )
+        log.info("http.serves", extra={name: str(getattr(served, name)) for name in _NAMES})
+        stack.callback(desk.streams.close)
+        yield served
+
+
+_NAMES = ("control", "http", "probes")
+
+
+async def _control(stack: AsyncExitStack, desk: Desk, address: str | None) -> str | None:
+    """A directory that cannot be written is no reason to stop: events still must go out."""
+    if address is None:
+        return None
+    made = await runner(desk, control_guard(), (probes.routes, api.routes))
+    stack.push_async_callback(made.cleanup)
+    try:
+        await serve_control(made, address, desk.runtime.config.control_group)
+    except OSError as error:
+        log.warning("control.unavailable", extra={"address": address, "error": str(error)})
+        return None
+    return address
+
+
+async def _http(stack: AsyncExitStack, desk: Desk) -> Listen | None:
+    http = desk.runtime.config.http
+    if http.listen is None:
+        return None
+    tls = tls_context(http.tls)
+    made = await runner(desk, http_guard(desk, http.listen), (probes.routes, api.routes))
+    stack.push_async_callback(made.cleanup)
+    try:
+        return await listen(made, "http.listen", http.listen, tls)
+    except CannotListen as error:
+        if not http.listen_is_default:
+            raise
+        log.warning("http.unavailable", extra={"error": str(error)})
+        return None
+
+
+async def _probes(stack: AsyncExitStack, desk: Desk) -> Listen | None:
+    at = desk.runtime.config.http.probes_listen
+    if at is None:
+        return None
+    made = await runner(desk, probes_guard(at), (probes.routes,))
+    stack.push_async_callback(made.cleanup)
+    return await listen(made, "http.probes_listen", at, None)

@@ -1,0 +1,78 @@
+"""Who may do what: pure rules over a request's headers and the configured tokens."""
+
+import hmac
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+from urllib.parse import urlsplit
+
+from bridge.config import Listen, Token
+
+Scope = Literal["read", "approve"]
+Via = Literal["control", "http"]
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+_LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who makes a request, and what that one may do."""
+
+    name: str
+    via: Via
+    scopes: frozenset[Scope]
+
+
+ANYBODY = Caller("anybody", "http", frozenset({"read"}))
+"""On loopback, while no token is configured."""
+
+
+def needed(method: str) -> Scope:
+    return "read" if method in SAFE_METHODS else "approve"
+
+
+def bearer(authorization: str | None) -> str | None:
+    """The token in an Authorization header; None when there is no bearer token in it."""
+    scheme, _, token = (authorization or "").strip().partition(" ")
+    return token.strip() if scheme.lower() == "bearer" and token.strip() else None
+
+
+def who(presented: str, tokens: Iterable[Token]) -> tuple[Caller | None, list[tuple[str, str]]]:
+    """The caller with this token, and the tokens that cannot be read, each with the reason.
+
+    Every token is compared, in constant time, so that answers tell nothing about them.
+    """
+    given = presented.encode("utf-8", "surrogateescape")
+    found: Caller | None = None
+    unreadable = []
+    for token in tokens:
+        try:
+            secret = token.token.get().encode()
+        except (OSError, ValueError) as error:
+            unreadable.append((token.name, str(error)))
+            continue
+        same = hmac.compare_digest(given, secret)
+        if same and secret and found is None:
+            found = Caller(token.name, "http", frozenset(token.scopes))
+    return found, unreadable
+
+
+def host_is_ours(hosts: list[str], listen: Listen) -> bool:
+    """Whether the Host header names this machine: a rebound DNS name must not reach loopback.
+
+    The port is not compared: a forwarded one is another, and says nothing about the name.
+    """
+    if not listen.is_loopback:
+        return True
+    if len(hosts) != 1:
+        return False
+    try:
+        name = urlsplit(f"//{hosts[0]}").hostname
+    except ValueError:
+        return False
+    return name in _LOOPBACK_NAMES or name == listen.host.lower()
+
+
+def origin_is_ours(origin: str | None, scheme: str, hosts: list[str]) -> bool:
+    """Whether a browser's page that sends this was served here; no Origin, no browser."""
+    return origin is None or [origin.lower()] == [f"{scheme}://{host}".lower() for host in hosts]

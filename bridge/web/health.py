@@ -1,0 +1,133 @@
+"""Whether the bridge lives and is ready, from what its parts say of themselves: pure rules."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+from bridge.fields import write_duration
+from bridge.status import SourceStatus, Status
+
+FRESH = 30.0
+"""A good answer is fresh for so many seconds, or for `FRESH_POLLS` polls when that is longer."""
+FRESH_POLLS = 10
+STUCK = 150.0
+"""The first request to the metadata service may take 130 seconds; till then silence is normal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """One thing that stands in the way of readiness, or is worth knowing."""
+
+    what: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """Ready when there is no reason against it; notes never make the bridge unready."""
+
+    reasons: tuple[Remark, ...] = ()
+    notes: tuple[Remark, ...] = ()
+
+    @property
+    def ready(self) -> bool:
+        return not self.reasons
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "ready": self.ready,
+            "reasons": [{"what": each.what, "why": each.why} for each in self.reasons],
+            "notes": [{"what": each.what, "why": each.why} for each in self.notes],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What readiness depends on, taken at one moment."""
+
+    status: Status
+    now: datetime
+    poll_interval: float
+    scope: Literal["own", "all"]
+    vm_name: str | None
+    journal_trouble: str | None
+
+
+def readiness(view: View) -> Readiness:
+    """Fresh source, writable journal, required sinks."""
+    sinks = [
+        (sink.required, Remark(f"sink {name}", sink.error or "unavailable"))
+        for name, sink in view.status.sinks.items()
+        if sink.state == "unavailable"
+    ]
+    reasons = [remark for remark in (_source(view), _journal(view)) if remark]
+    reasons += [remark for required, remark in sinks if required]
+    notes = [remark for required, remark in sinks if not required]
+    return Readiness(tuple(reasons), (*_notes(view), *notes))
+
+
+def good_age(source: SourceStatus, now: datetime) -> float | None:
+    """Seconds since the last good answer, whose time is told by Azure's clock, not by ours."""
+    if source.last_good is None:
+        return None
+    azure = now - timedelta(seconds=source.clock_skew or 0.0)
+    return max(0.0, (azure - source.last_good).total_seconds())
+
+
+def _source(view: View) -> Remark | None:
+    source = view.status.source
+    age = good_age(source, view.now)
+    limit = max(FRESH, FRESH_POLLS * view.poll_interval)
+    if age is not None and age <= limit:
+        return None
+    silence = "has not answered yet" if age is None else f"gave no good answer for {_round(age)}"
+    because = [part.rstrip(".") for part in (source.problem, source.detail) if part]
+    why = f"the metadata service {silence}" + (f" ({': '.join(because)})" if because else "")
+    return Remark("source", why)
+
+
+def _journal(view: View) -> Remark | None:
+    return Remark("journal", view.journal_trouble) if view.journal_trouble else None
+
+
+def _notes(view: View) -> list[Remark]:
+    notes = []
+    if view.scope == "own" and view.vm_name is None:
+        why = "this VM's name is not known yet, so the scheduled events of all VMs are published"
+        notes.append(Remark("scope", why))
+    starting = [name for name, sink in view.status.sinks.items() if sink.state == "starting"]
+    notes += [Remark(f"sink {name}", "is being connected for the first time") for name in starting]
+    if lost := view.status.journal_losses:
+        why = f"{lost} deliveries were given up since the start, because the journal was full"
+        notes.append(Remark("journal", why))
+    return notes
+
+
+def _round(seconds: float) -> str:
+    whole = int(seconds)
+    return write_duration(whole if whole < 120 else whole - whole % 60)
+
+
+@dataclass(slots=True)
+class Pulse:
+    """Notices whether the poll loop advances, from how often it has asked so far.
+
+    A failed search for the endpoint counts too: a VM without metadata is no reason to start anew.
+    """
+
+    since: float
+    _count: int = 0
+
+    def silence(self, source: SourceStatus, now: float) -> float:
+        """Seconds since the loop was last seen to have done something."""
+        count = source.polls + sum(source.problems.values())
+        if count != self._count:
+            self._count, self.since = count, now
+        return now - self.since
+
+
+def stuck(silence: float, poll_interval: float) -> str | None:
+    """Why the process should be started anew, or None."""
+    if silence <= STUCK + poll_interval:
+        return None
+    return f"the poll loop has not moved for {_round(silence)}"

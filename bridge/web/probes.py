@@ -1,0 +1,45 @@
+"""Probes: does it live, is it ready, and its numbers."""
+
+import time
+from datetime import UTC, datetime
+
+from aiohttp import web
+
+from bridge.web.desk import DESK
+from bridge.web.exposition import CONTENT_TYPE, render
+from bridge.web.health import stuck
+from bridge.web.metrics import Moment, families
+
+routes = web.RouteTableDef()
+
+
+@routes.get("/livez")
+async def livez(request: web.Request) -> web.Response:
+    """That this answers at all proves the event loop; the rest is whether polls go on."""
+    desk = request.app[DESK]
+    silence = desk.pulse.silence(desk.runtime.status.source, time.monotonic())
+    why = stuck(silence, desk.runtime.config.source.poll_interval)
+    body = {"alive": why is None, "why": why}
+    return web.json_response(body, status=200 if why is None else 503)
+
+
+@routes.get("/readyz")
+async def readyz(request: web.Request) -> web.Response:
+    found = request.app[DESK].readiness()
+    return web.json_response(found.as_json(), status=200 if found.ready else 503)
+
+
+@routes.get("/metrics")
+async def metrics(request: web.Request) -> web.Response:
+    desk = request.app[DESK]
+    readings = await desk.readings()
+    moment = Moment(
+        wall=datetime.now(UTC),
+        monotonic=time.monotonic(),
+        started=desk.started,
+        ready=desk.readiness().ready,
+        tokens_refused=desk.tokens_refused,
+        streams=desk.streams.count,
+    )
+    text = render(families(desk.runtime, readings, moment))
+    return web.Response(body=text.encode(), headers={"Content-Type": CONTENT_TYPE})

@@ -1,0 +1,67 @@
+"""Errors as problem documents (RFC 9457): what went wrong in one sentence, and nothing internal."""
+
+import json
+import logging
+import sqlite3
+from http import HTTPStatus
+from typing import NoReturn
+
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from bridge.journal import SetAside
+
+log = logging.getLogger(__name__)
+
+_SENTENCES = {
+    404: "There is nothing at this path; GET / lists what there is.",
+    405: "This path does not take this method.",
+    413: "The body is larger than 64 KiB.",
+}
+_KEPT = ("Allow", "Retry-After", "WWW-Authenticate")
+
+
+class Problem(Exception):
+    """Ends a request with *status* and a sentence for its sender."""
+
+    def __init__(self, status: int, detail: str, **headers: str) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
+
+
+def not_found(what: str) -> NoReturn:
+    raise Problem(404, what)
+
+
+@web.middleware
+async def problems(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Whatever fails inside becomes a problem document, unless an answer has begun."""
+    try:
+        return await handler(request)
+    except Problem as problem:
+        return document(problem.status, str(problem), problem.headers)
+    except web.HTTPException as error:
+        kept = {name: error.headers[name] for name in _KEPT if name in error.headers}
+        return document(error.status, _SENTENCES.get(error.status, error.reason), kept)
+    except (SetAside, sqlite3.Error) as error:
+        log.warning("http.journal", extra={"path": request.path, "error": str(error)})
+        again = {"Retry-After": "1"}
+        return document(503, "The journal cannot be used at the moment; try again.", again)
+    except ConnectionError:
+        raise
+    except Exception:
+        log.exception("http.failed", extra={"path": request.path})
+        if request.writer.output_size:
+            raise
+        return document(500, "The bridge failed to answer; its log says more.")
+
+
+def document(status: int, detail: str, headers: dict[str, str] | None = None) -> web.Response:
+    body = {"title": HTTPStatus(status).phrase, "status": status, "detail": detail}
+    return web.Response(
+        status=status,
+        headers=headers,
+        text=json.dumps(body, ensure_ascii=False) + "\n",
+        content_type="application/problem+json",
+    )

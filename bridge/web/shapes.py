@@ -1,0 +1,109 @@
+"""What the API answers with, as JSON objects: pure functions of what the journal holds."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from bridge import messages
+from bridge.ids import timestamp
+from bridge.journal.places import Backlog, DeadLetter
+from bridge.observer import Observer
+from bridge.state import Tracked
+from bridge.status import SinkStatus
+
+_Json = dict[str, Any]
+_TOLD = (
+    "eventId",
+    "eventType",
+    "status",
+    "resourceType",
+    "resources",
+    "notBefore",
+    "approveBy",
+    "noticeSeconds",
+    "description",
+    "eventSource",
+    "durationInSeconds",
+)
+
+
+def moment(seconds: float | None) -> str | None:
+    return None if seconds is None else timestamp(datetime.fromtimestamp(seconds, UTC))
+
+
+def events(
+    latest: list[_Json], pending: Mapping[str, Tracked], observer: Observer, now: datetime
+) -> list[_Json]:
+    """What is pending, the most urgent first, then what is over, the latest first."""
+    told = {envelope["partitionkey"]: envelope for envelope in latest}
+    waiting = [event(key, told.get(key), known, observer, now) for key, known in pending.items()]
+    waiting.sort(key=lambda one: (one["notBefore"] is not None, one["notBefore"] or ""))
+    over = [one for one in latest if one["partitionkey"] not in pending]
+    return waiting + [event(one["partitionkey"], one, None, observer, now) for one in over]
+
+
+def event(
+    key: str, told: _Json | None, known: Tracked | None, observer: Observer, now: datetime
+) -> _Json:
+    """One scheduled event: as Azure says it now, or as we last said it."""
+    data = told["data"] if told else {}
+    if known is not None:
+        body = messages.pending(known.event, observer, now)
+        affected = known.affected
+    else:
+        body = {name: data.get(name) for name in _TOLD}
+        affected = data.get("observer", {}).get("affected")
+    return {
+        **body,
+        "pending": known is not None,
+        "affected": affected,
+        "inferred": data.get("inferred", False),
+        "drill": data.get("drill", False),
+        "lastType": told["type"] if told else None,
+        "lastChange": told["time"] if told else None,
+        "href": f"/api/v1/events/{key}",
+    }
+
+
+def history(rows: list[_Json]) -> list[_Json]:
+    """CloudEvents with their deliveries; one without an outcome is still waiting."""
+    return [
+        {
+            "cloudevent": row["cloudevent"],
+            "deliveries": [
+                {**one, "outcome": one["outcome"] or "waiting", "at": moment(one["at"])}
+                for one in row["deliveries"]
+            ],
+        }
+        for row in rows
+    ]
+
+
+def sink(name: str, status: SinkStatus, backlog: Backlog) -> _Json:
+    return {
+        "name": name,
+        "type": status.type,
+        "required": status.required,
+        "state": status.state,
+        "since": moment(status.since or None),
+        "waiting": backlog.waiting,
+        "oldest": moment(backlog.oldest),
+        "delivered": backlog.delivered,
+        "dead": backlog.dead,
+        "error": status.error,
+    }
+
+
+def dead_letter(letter: DeadLetter) -> _Json:
+    return {
+        "id": letter.id,
+        "sink": letter.sink,
+        "cloudEventId": letter.event_id,
+        "type": letter.type,
+        "subject": letter.subject,
+        "attempts": letter.attempts,
+        "firstAttempt": moment(letter.first),
+        "lastAttempt": moment(letter.last),
+        "reason": letter.reason,
+        "href": f"/api/v1/dead-letters/{letter.id}",
+    }

@@ -1,0 +1,144 @@
+"""Server-Sent Events: every CloudEvent as it is recorded, from where the reader left off."""
+
+import asyncio
+import re
+import sqlite3
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+
+from aiohttp import web
+
+from bridge.cloudevent import CloudEvent
+from bridge.journal import Journal, SetAside, views
+from bridge.journal.store import Store
+from bridge.web.problems import Problem
+
+_BATCH = 20
+_LINE_END = re.compile(rb"\r\n|\r|\n")
+
+
+@dataclass(slots=True)
+class Streams:
+    """All open streams: so many and no more; they end when the bridge stops."""
+
+    most: int = 32
+    heartbeat: float = 15.0
+    patience: float = 30.0
+    closed: bool = False
+    _open: dict[web.Request, asyncio.Event] = field(default_factory=dict)
+
+    @property
+    def count(self) -> int:
+        """Readers that are still there; one that left makes room at once."""
+        return sum(request.transport is not None for request in self._open)
+
+    def close(self) -> None:
+        self.closed = True
+        for news in self._open.values():
+            news.set()
+
+    @contextmanager
+    def place(self, request: web.Request, journal: Journal) -> Generator[asyncio.Event]:
+        """A place for one stream, and the event that wakes it."""
+        if self.closed:
+            raise Problem(503, "The bridge is stopping.")
+        if self.count >= self.most:
+            sentence = f"There are {self.most} streams already, which is as many as there may be."
+            raise Problem(503, sentence, Retry_After="10")
+        with journal.news() as news:
+            self._open[request] = news
+            try:
+                yield news
+            finally:
+                del self._open[request]
+
+
+async def stream(request: web.Request, journal: Journal, streams: Streams) -> web.StreamResponse:
+    """Answer *request* until its reader leaves, stops reading, or the bridge stops."""
+    with streams.place(request, journal) as news:
+        cursor = Cursor(journal)
+        await cursor.begin(request.headers.get("Last-Event-ID"))
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        # A reader that left is no error; one that does not read is let go, and so are all while the
+        # journal cannot be read. They may come again.
+        with suppress(ConnectionError, TimeoutError, sqlite3.Error):
+            await _talk(response, cursor, streams, news)
+            return response
+        if request.transport is not None:
+            request.transport.abort()
+    return response
+
+
+async def _talk(
+    response: web.StreamResponse, cursor: "Cursor", streams: Streams, news: asyncio.Event
+) -> None:
+    await response.write(b"retry: 2000\n\n")
+    while not streams.closed:
+        news.clear()
+        try:
+            events = await cursor.next()
+        except SetAside:
+            continue
+        text = b"".join(encode(event) for event in events) if events else b""
+        if not events and not await _wait(news, streams.heartbeat):
+            text = b":\n\n"
+        if text:
+            async with asyncio.timeout(streams.patience):
+                await response.write(text)
+
+
+async def _wait(news: asyncio.Event, seconds: float) -> bool:
+    try:
+        async with asyncio.timeout(seconds):
+            return await news.wait()
+    except TimeoutError:
+        return False
+
+
+def encode(event: CloudEvent) -> bytes:
+    data = b"".join(b"data: %b\n" % line for line in _LINE_END.split(event.body))
+    return b"id: %b\n%b\n" % (event.id.encode(), data)
+
+
+class Cursor:
+    """A reader's place in the journal.
+
+    Rows get other numbers when the journal is set aside, or its stand-in merged back; ids stay.
+    """
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._seq = 0
+        self._last: str | None = None
+        self._era = self._present()
+
+    async def begin(self, last_id: str | None) -> None:
+        """After *last_id*; when the journal does not hold that, at its first row; else now."""
+        self._era = self._present()
+        if last_id is None:
+            self._seq, self._last = await self._journal.run(views.head)
+        else:
+            self._last = last_id
+            await self._find()
+
+    async def next(self) -> list[CloudEvent]:
+        if self._era != self._present():
+            self._era = self._present()
+            await self._find()
+        rows = await self._journal.run(lambda store: views.after(store, self._seq, _BATCH))
+        if rows:
+            self._seq, self._last = rows[-1][0], rows[-1][1].id
+        return [event for _, event in rows]
+
+    async def _find(self) -> None:
+        last = self._last
+
+        def position(store: Store) -> int:
+            return (views.position(store, last) or 0) if last is not None else 0
+
+        self._seq = await self._journal.run(position)
+
+    def _present(self) -> tuple[int, bool]:
+        return self._journal.generation, self._journal.trouble is not None
