@@ -63,7 +63,7 @@ async def events(request: web.Request) -> web.Response:
     return web.json_response({"events": wanted})
 
 
-@routes.get("/api/v1/events/{eventId}")
+@routes.get("/api/v1/events/{eventId:[^/]+}")
 async def event(request: web.Request) -> web.Response:
     runtime = _runtime(request)
     given = request.match_info["eventId"]

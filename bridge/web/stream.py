@@ -26,16 +26,16 @@ class Streams:
     heartbeat: float = 15.0
     patience: float = 30.0
     closed: bool = False
-    _open: dict[web.Request, asyncio.Event] = field(default_factory=dict)
+    _open: dict[asyncio.Event, web.Request] = field(default_factory=dict)
 
     @property
     def count(self) -> int:
         """Readers that are still there; one that left makes room at once."""
-        return sum(request.transport is not None for request in self._open)
+        return sum(request.transport is not None for request in self._open.values())
 
     def close(self) -> None:
         self.closed = True
-        for news in self._open.values():
+        for news in self._open:
             news.set()
 
     @contextmanager
@@ -47,11 +47,11 @@ class Streams:
             sentence = f"There are {self.most} streams already, which is as many as there may be."
             raise Problem(503, sentence, Retry_After="10")
         with journal.news() as news:
-            self._open[request] = news
+            self._open[news] = request
             try:
                 yield news
             finally:
-                del self._open[request]
+                del self._open[news]
 
 
 async def stream(request: web.Request, journal: Journal, streams: Streams) -> web.StreamResponse:

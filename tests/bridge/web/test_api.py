@@ -1,0 +1,233 @@
+import json
+import re
+
+import pytest
+from aiohttp import ClientSession
+from support.served_bridge import announce, bridge, config, end, kill
+
+from bridge.journal import Verdict
+
+FIRST = "602D9444-D2CD-49C7-8624-8643E7171297"
+SECOND = "C7061BAC-AFDC-4513-B24B-AA5F13A16123"
+
+
+@pytest.fixture
+async def running(tmp_path):
+    async with bridge(config(tmp_path)) as made:
+        yield made
+
+
+async def audits(running):
+    rows = await running.journal.run(
+        lambda store: store.connection.execute(
+            "SELECT body FROM outbox WHERE type LIKE '%audited%' ORDER BY seq"
+        ).fetchall()
+    )
+    return [json.loads(body)["data"] for (body,) in rows]
+
+
+async def test_the_index_says_what_is_here(running):
+    status, body = await running.http.ask("GET", "/")
+    assert status == 200
+    assert body["version"] == "1.2.3"
+    assert "GET /api/v1/events" in body["paths"]
+
+
+async def test_every_path_of_the_index_is_there(running):
+    _, body = await running.http.ask("GET", "/")
+    for line in body["paths"]:
+        method, path = re.sub(r"[{}]", "", line).split()
+        if path.endswith("/stream"):
+            continue
+        _, answer = await running.control.ask(method, path)
+        assert "There is nothing at this path" not in str(answer), line
+
+
+async def test_a_quiet_bridge_has_no_events(running):
+    assert await running.http.ask("GET", "/api/v1/events") == (200, {"events": []})
+
+
+async def test_pending_events_come_first_and_past_ones_after(running):
+    await announce(running.journal, SECOND)
+    await end(running.journal, SECOND)
+    await announce(running.journal, FIRST)
+    _, body = await running.http.ask("GET", "/api/v1/events")
+    told = [(one["eventId"], one["status"], one["pending"]) for one in body["events"]]
+    assert told == [(FIRST, "Scheduled", True), (SECOND, "Completed", False)]
+
+
+async def test_only_what_is_pending_can_be_asked_for(running):
+    await announce(running.journal, SECOND)
+    await end(running.journal, SECOND)
+    await announce(running.journal, FIRST)
+    _, body = await running.http.ask("GET", "/api/v1/events?pending=true")
+    assert [one["eventId"] for one in body["events"]] == [FIRST]
+    status, problem = await running.http.ask("GET", "/api/v1/events?pending=maybe")
+    assert (status, problem["detail"]) == (400, "pending is true or false.")
+
+
+async def test_a_pending_event_says_how_much_time_is_left_now(running):
+    await announce(running.journal, FIRST)
+    _, body = await running.http.ask("GET", "/api/v1/events")
+    (event,) = body["events"]
+    assert 0 < event["noticeSeconds"] <= 900
+    assert event["affected"] is True
+    assert event["lastType"] == "azure.scheduledevents.scheduled.v1"
+
+
+async def test_one_event_has_its_history_with_deliveries(running):
+    (told,) = await announce(running.journal, FIRST)
+    await running.journal.settle("bus", [Verdict(told.id, "delivered")], 1_700_000_000.0)
+    await running.journal.settle("pager", [Verdict(told.id, None, "timed out")], 1_700_000_000.0)
+    status, body = await running.http.ask("GET", f"/api/v1/events/{FIRST.lower()}")
+    assert status == 200
+    assert body["eventId"] == FIRST
+    (row,) = body["history"]
+    assert row["cloudevent"]["id"] == told.id
+    assert [(d["sink"], d["outcome"], d["error"]) for d in row["deliveries"]] == [
+        ("bus", "delivered", None),
+        ("pager", "waiting", "timed out"),
+    ]
+    assert row["deliveries"][0]["at"] == "2023-11-14T22:13:20Z"
+
+
+async def test_an_event_of_a_strange_name_is_found_by_name_and_by_its_link(running):
+    await announce(running.journal, "STRANGE {ID}/ü")
+    _, body = await running.http.ask("GET", "/api/v1/events")
+    (event,) = body["events"]
+    for path in (event["href"], "/api/v1/events/strange%20%7Bid%7D%2F%C3%BC"):
+        status, found = await running.http.ask("GET", path)
+        assert (status, found["eventId"]) == (200, "STRANGE {ID}/Ü"), path
+
+
+async def test_an_unknown_event_is_a_problem_document(running):
+    async with running.http.session.get(f"{running.http.base}/api/v1/events/none") as answer:
+        assert answer.status == 404
+        assert answer.content_type == "application/problem+json"
+        body = await answer.json(content_type=None)
+    assert body == {
+        "title": "Not Found",
+        "status": 404,
+        "detail": "The journal knows no scheduled event 'none'.",
+    }
+
+
+async def test_what_is_about_the_vm_itself_is_no_scheduled_event(running):
+    await running.runtime.audit("test", actor="me", via="control", detail={})
+    status, _ = await running.http.ask("GET", "/api/v1/events/FrontEnd_IN_0")
+    assert status == 404
+
+
+async def test_sinks_show_what_waits_and_what_died(running):
+    (told,) = await announce(running.journal, FIRST)
+    await announce(running.journal, SECOND)
+    await kill(running.journal, "bus", told)
+    running.runtime.status.sinks["pager"].error = "connection refused"
+    _, body = await running.http.ask("GET", "/api/v1/sinks")
+    bus, pager = body["sinks"]
+    assert (bus["name"], bus["waiting"], bus["dead"], bus["required"]) == ("bus", 1, 1, True)
+    assert (pager["waiting"], pager["error"]) == (2, "connection refused")
+    assert pager["oldest"].endswith("Z")
+
+
+async def test_dead_letters_are_listed_and_shown(running):
+    (told,) = await announce(running.journal, FIRST)
+    await kill(running.journal, "bus", told)
+    _, body = await running.http.ask("GET", "/api/v1/dead-letters")
+    (letter,) = body["deadLetters"]
+    assert (letter["sink"], letter["cloudEventId"], letter["reason"]) == ("bus", told.id, "too big")
+    assert body["more"] is False
+    _, none = await running.http.ask("GET", "/api/v1/dead-letters?sink=pager")
+    assert none["deadLetters"] == []
+    _, shown = await running.http.ask("GET", letter["href"])
+    assert shown["cloudevent"]["id"] == told.id
+
+
+async def test_a_dead_letter_is_replayed_and_that_is_audited(running):
+    (told,) = await announce(running.journal, FIRST)
+    await kill(running.journal, "bus", told)
+    status, body = await running.control.ask("POST", "/api/v1/dead-letters/bus:1/replay")
+    assert (status, body) == (202, {"id": "bus:1", "outcome": "replayed"})
+    rows = await running.journal.run(lambda store: store.unsettled("bus", 10, frozenset()))
+    assert told.id in [row.event.id for row in rows]
+    (audit,) = await audits(running)
+    assert (audit["action"], audit["via"]) == ("dead-letter.replayed", "control")
+
+
+async def test_a_dead_letter_is_dropped_once(running):
+    (told,) = await announce(running.journal, FIRST)
+    await kill(running.journal, "bus", told)
+    assert (await running.control.ask("DELETE", "/api/v1/dead-letters/bus:1"))[0] == 200
+    assert (await running.control.ask("DELETE", "/api/v1/dead-letters/bus:1"))[0] == 404
+    assert [audit["action"] for audit in await audits(running)] == ["dead-letter.dropped"]
+
+
+async def test_a_sink_gets_everything_again(running):
+    (told,) = await announce(running.journal, FIRST)
+    await running.journal.settle("bus", [Verdict(told.id, "delivered")], 1.0)
+    status, body = await running.control.ask("POST", "/api/v1/sinks/bus/replay")
+    assert (status, body) == (202, {"sink": "bus", "cloudEvents": 1})
+    status, problem = await running.control.ask("POST", "/api/v1/sinks/nowhere/replay")
+    assert (status, problem["status"]) == (404, 404)
+
+
+async def test_nothing_is_changed_while_the_journal_cannot_be_written(running):
+    running.journal.trouble = "the disk is full"
+    for method, path in (
+        ("POST", "/api/v1/dead-letters/bus:1/replay"),
+        ("DELETE", "/api/v1/dead-letters/bus:1"),
+        ("POST", "/api/v1/sinks/bus/replay"),
+    ):
+        status, problem = await running.control.ask(method, path)
+        assert status == 503
+        assert "cannot be written" in problem["detail"]
+    running.journal.trouble = None
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/nowhere", 404),
+        ("PUT", "/api/v1/events", 405),
+        ("POST", "/api/v1/stream", 405),
+        ("GET", "/api/v1/dead-letters/%00", 404),
+        ("GET", "/api/v1/dead-letters/bus:999999999999999999999999", 404),
+        ("GET", "/api/v1/events/..%2f..%2fetc", 404),
+    ],
+)
+async def test_what_is_not_there_is_a_problem_document(running, method, path, status):
+    found, problem = await running.control.ask(method, path)
+    assert (found, problem["status"]) == (status, status)
+    assert problem["detail"].endswith(".")
+
+
+async def test_a_body_that_is_too_large_is_refused(running):
+    path = "/api/v1/sinks/bus/replay"
+    status, problem = await running.control.ask("POST", path, data=b"x" * (64 * 1024 + 1))
+    assert (status, problem["detail"]) == (413, "The body is larger than 64 KiB.")
+
+
+async def test_a_failure_inside_tells_nothing_of_itself(running, caplog):
+    running.runtime.status.sinks["bus"].since = "oops"
+    status, problem = await running.http.ask("GET", "/api/v1/sinks")
+    assert (status, problem["title"]) == (500, "Internal Server Error")
+    assert "oops" not in str(problem)
+    assert "TypeError" not in str(problem)
+    assert "http.failed" in caplog.text
+
+
+async def test_a_journal_that_cannot_be_read_is_to_be_asked_again_later(running):
+    await running.journal.run(lambda store: store.connection.close())
+    status, problem = await running.http.ask("GET", "/api/v1/dead-letters")
+    assert status == 503
+    assert problem["detail"] == "The journal cannot be used at the moment; try again."
+
+
+async def test_every_answer_has_the_headers_that_keep_browsers_out(running):
+    async with ClientSession() as session:
+        for path in ("/", "/api/v1/events", "/nowhere", "/metrics"):
+            async with session.get(running.http.base + path) as answer:
+                assert answer.headers["X-Content-Type-Options"] == "nosniff"
+                assert answer.headers["Cache-Control"] == "no-store"
+                assert answer.headers["Content-Security-Policy"].startswith("default-src 'none'")
+                assert "aiohttp" not in answer.headers["Server"]

@@ -1,0 +1,111 @@
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from bridge.status import SinkStatus, SourceStatus, Status
+from bridge.web.health import Pulse, View, readiness, stuck
+
+NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
+
+
+def view(**changes):
+    status = changes.pop("status", None) or Status(source=SourceStatus(last_good=NOW))
+    usual = {
+        "now": NOW,
+        "poll_interval": 1.0,
+        "scope": "own",
+        "vm_name": "vm",
+        "journal_trouble": None,
+    }
+    return View(status=status, **{**usual, **changes})
+
+
+def answered(seconds_ago, **more):
+    good = NOW - timedelta(seconds=seconds_ago)
+    return Status(source=SourceStatus(last_good=good, **more))
+
+
+def test_a_bridge_in_which_all_is_well_is_ready():
+    assert readiness(view()).as_json() == {"ready": True, "reasons": [], "notes": []}
+
+
+def test_a_bridge_that_never_had_an_answer_is_not_ready():
+    status = Status(source=SourceStatus(problem="unreachable", detail="Connection refused."))
+    (reason,) = readiness(view(status=status)).reasons
+    assert reason.what == "source"
+    assert reason.why == (
+        "the metadata service has not answered yet (unreachable: Connection refused)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("age", "interval", "ready"),
+    [(30, 1.0, True), (31, 1.0, False), (31, 10.0, True), (101, 10.0, False)],
+)
+def test_a_good_answer_is_fresh_for_thirty_seconds_or_ten_polls(age, interval, ready):
+    assert readiness(view(status=answered(age), poll_interval=interval)).ready is ready
+
+
+def test_silence_is_told_in_words():
+    (reason,) = readiness(view(status=answered(3605, problem="timeout"))).reasons
+    assert reason.why == "the metadata service gave no good answer for 1h (timeout)"
+
+
+def test_a_clock_that_is_wrong_does_not_make_answers_old():
+    ahead = answered(600, clock_skew=600.0)
+    assert readiness(view(status=ahead)).ready
+    behind = answered(-600, clock_skew=-600.0)
+    assert readiness(view(status=behind)).ready
+    assert not readiness(view(status=answered(0, clock_skew=-31.0), now=NOW)).ready
+
+
+def test_a_journal_that_cannot_be_written_is_a_reason():
+    (reason,) = readiness(view(journal_trouble="/x cannot be written: disk full")).reasons
+    assert (reason.what, reason.why) == ("journal", "/x cannot be written: disk full")
+
+
+def test_a_required_sink_is_a_reason_and_a_best_effort_sink_is_a_note():
+    status = answered(0)
+    status.sinks = {
+        "bus": SinkStatus("kafka", required=True, state="unavailable", error="no broker"),
+        "chat": SinkStatus("webhook", required=False, state="unavailable"),
+        "new": SinkStatus("file", required=True),
+        "good": SinkStatus("file", required=True, state="connected"),
+    }
+    found = readiness(view(status=status))
+    assert [(one.what, one.why) for one in found.reasons] == [("sink bus", "no broker")]
+    assert [one.what for one in found.notes] == ["sink new", "sink chat"]
+
+
+def test_an_unknown_name_is_a_note_only_where_it_matters():
+    (note,) = readiness(view(vm_name=None)).notes
+    assert note.what == "scope"
+    assert readiness(view(vm_name=None)).ready
+    assert readiness(view(vm_name=None, scope="all")).notes == ()
+
+
+def test_losses_are_noted():
+    status = answered(0)
+    status.journal_losses = 3
+    (note,) = readiness(view(status=status)).notes
+    assert note.why.startswith("3 deliveries")
+
+
+def test_a_loop_that_polls_is_alive_and_one_that_stands_still_is_not():
+    pulse, source = Pulse(since=100.0), SourceStatus()
+    assert pulse.silence(source, 200.0) == 100.0
+    source.polls = 1
+    assert pulse.silence(source, 300.0) == 0.0
+    assert pulse.silence(source, 460.0) == 160.0
+
+
+def test_a_search_for_the_endpoint_that_fails_is_a_sign_of_life():
+    pulse, source = Pulse(since=0.0), SourceStatus(problems={"unreachable": 7})
+    assert pulse.silence(source, 500.0) == 0.0
+
+
+def test_the_first_request_may_take_more_than_two_minutes():
+    assert stuck(130.0, 1.0) is None
+    assert stuck(151.0, 1.0) is None
+    assert stuck(152.0, 1.0) == "the poll loop has not moved for 2m"
+    assert stuck(400.0, 300.0) is None

@@ -1,0 +1,143 @@
+import os
+import socket
+import ssl
+import subprocess
+import time
+import warnings
+
+import aiohttp
+import pytest
+from support.served_bridge import bridge, config, runtime
+
+from bridge.config import Config, Http
+from bridge.platform import control_address
+from bridge.web import CannotListen, serve
+
+
+@pytest.fixture
+def taken():
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        holder.listen()
+        yield holder.getsockname()[1]
+
+
+@pytest.fixture
+def certificate(tmp_path):
+    """A certificate for localhost, with its key."""
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
+    command += ["-nodes", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
+    command += ["-days", "2", "-keyout", str(key), "-out", str(cert)]
+    subprocess.run(command, check=True, capture_output=True)
+    return {"certificate": cert, "key": key}
+
+
+async def test_a_configured_address_that_is_taken_is_an_error_in_one_sentence(tmp_path, taken):
+    async with runtime(config(tmp_path, listen=f"127.0.0.1:{taken}")) as running:
+        with pytest.raises(CannotListen) as caught:
+            async with serve(running, address=None):
+                pass
+    words = os.strerror(caught.value.__cause__.errno)
+    assert str(caught.value) == f"http.listen: cannot listen on 127.0.0.1:{taken}: {words}"
+
+
+async def test_a_probes_address_that_is_taken_is_an_error_too(tmp_path, taken):
+    async with runtime(config(tmp_path, probes_listen=f"127.0.0.1:{taken}")) as running:
+        with pytest.raises(CannotListen, match=r"http\.probes_listen"):
+            async with serve(running, address=None):
+                pass
+
+
+async def test_a_default_address_that_is_taken_is_a_warning(tmp_path, taken, caplog):
+    settings = Config.model_validate({"state_dir": tmp_path})
+    default = settings.http.listen._replace(port=taken)
+    http = Http.model_construct(_fields_set=set(), **{**dict(settings.http), "listen": default})
+    settings = settings.model_copy(update={"http": http})
+    assert settings.http.listen_is_default
+    address = control_address(tmp_path)
+    async with runtime(settings) as running, serve(running, address=address) as served:
+        assert served.http is None
+        assert served.control is not None
+    assert "http.unavailable" in caplog.text
+
+
+async def test_http_can_be_off(tmp_path):
+    settings, address = config(tmp_path, listen=None), control_address(tmp_path)
+    async with runtime(settings) as running, serve(running, address=address) as served:
+        assert served.http is None
+
+
+async def test_a_control_socket_that_cannot_be_made_is_no_reason_to_stop(tmp_path, caplog):
+    (tmp_path / "control.sock").write_text("in the way")
+    settings, address = config(tmp_path), control_address(tmp_path)
+    async with runtime(settings) as running, serve(running, address=address) as served:
+        assert served.control is None
+        assert served.http is not None
+    assert "control.unavailable" in caplog.text
+
+
+async def test_a_failed_start_leaves_nothing_behind(tmp_path, taken):
+    address = control_address(tmp_path)
+    async with runtime(config(tmp_path, probes_listen=f"127.0.0.1:{taken}")) as running:
+        with pytest.raises(CannotListen):
+            async with serve(running, address=address):
+                pass
+    assert not (tmp_path / "control.sock").exists()
+
+
+async def test_the_same_address_can_be_served_again_at_once(tmp_path):
+    async with runtime(config(tmp_path)) as running:
+        async with serve(running, address=control_address(tmp_path)) as served:
+            pass
+        running.config = config(tmp_path, listen=str(served.http))
+        async with serve(running, address=control_address(tmp_path)) as again:
+            assert again == served
+
+
+async def test_stopping_does_not_wait_for_readers(tmp_path):
+    async with runtime(config(tmp_path)) as running, aiohttp.ClientSession() as session:
+        began = time.monotonic()
+        async with serve(running, address=None) as served:
+            answer = await session.get(f"http://{served.http}/api/v1/stream")
+            assert answer.status == 200
+        assert time.monotonic() - began < 20
+        answer.close()
+
+
+async def test_tls_is_spoken_and_nothing_older_than_1_2(tmp_path, certificate):
+    async with bridge(config(tmp_path, tls=certificate)) as running:
+        trust = ssl.create_default_context(cafile=certificate["certificate"])
+        url = f"https://localhost:{running.served.http.port}/readyz"
+        async with running.http.session.get(url, ssl=trust) as answer:
+            assert answer.status == 200
+        old = ssl.create_default_context(cafile=certificate["certificate"])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            old.minimum_version = ssl.TLSVersion.TLSv1
+            old.maximum_version = ssl.TLSVersion.TLSv1_1
+        old.set_ciphers("ALL:@SECLEVEL=0")
+        with pytest.raises((aiohttp.ClientConnectorError, ssl.SSLError)):
+            await running.http.session.get(url, ssl=old)
+
+
+async def test_a_certificate_that_is_missing_or_wrong_is_an_error_in_one_sentence(
+    tmp_path, certificate
+):
+    gone = {**certificate, "certificate": tmp_path / "gone.pem"}
+    swapped = {"certificate": certificate["key"], "key": certificate["certificate"]}
+    for tls in (gone, swapped):
+        async with runtime(config(tmp_path, tls=tls)) as running:
+            with pytest.raises(CannotListen, match=r"http\.tls: .* cannot be used: "):
+                async with serve(running, address=None):
+                    pass
+
+
+async def test_a_key_with_a_passphrase_is_refused_rather_than_asked_for(tmp_path, certificate):
+    locked = tmp_path / "locked.pem"
+    command = ["openssl", "ec", "-in", str(certificate["key"]), "-aes128", "-passout", "pass:x"]
+    subprocess.run([*command, "-out", str(locked)], check=True, capture_output=True)
+    async with runtime(config(tmp_path, tls={**certificate, "key": locked})) as running:
+        with pytest.raises(CannotListen, match="passphrase"):
+            async with serve(running, address=None):
+                pass

@@ -1,0 +1,187 @@
+import asyncio
+import json
+from contextlib import asynccontextmanager, suppress
+
+import pytest
+from support.cloudevents import HOSTILE, make
+from support.served_bridge import bridge, config, until
+
+from bridge.cloudevent import CloudEvent
+from bridge.web import desk
+from bridge.web.stream import Streams, encode
+
+
+@pytest.fixture
+def limits(monkeypatch):
+    """Streams of the next bridge, with a test's patience."""
+    made = Streams(most=2, heartbeat=0.05, patience=0.2)
+    monkeypatch.setattr("bridge.web.Desk", lambda runtime: desk.Desk(runtime, streams=made))
+    return made
+
+
+@pytest.fixture
+async def running(tmp_path, limits):
+    async with bridge(config(tmp_path)) as made:
+        yield made
+
+
+class Reader:
+    """What an EventSource makes of the bytes."""
+
+    def __init__(self, answer):
+        self.answer = answer
+        self.heartbeats = 0
+
+    async def next(self):
+        """The id and the data of the next CloudEvent."""
+        fields = {}
+        while True:
+            line = await asyncio.wait_for(self.answer.content.readline(), 10)
+            assert line.endswith(b"\n"), "the stream has ended"
+            text = line[:-1].decode()
+            if text.startswith(":"):
+                self.heartbeats += 1
+            elif text:
+                name, _, value = text.partition(": ")
+                fields[name] = fields[name] + "\n" + value if name in fields else value
+            elif "data" in fields:
+                return fields["id"], json.loads(fields["data"])
+            else:
+                fields = {}
+
+    async def ended(self):
+        async with asyncio.timeout(10):
+            while await self.answer.content.readline():
+                pass
+        return True
+
+
+@asynccontextmanager
+async def listening(running, last=None, side=None):
+    side = side or running.http
+    headers = {"Last-Event-ID": last} if last is not None else {}
+    async with side.session.get(f"{side.base}/api/v1/stream", headers=headers) as answer:
+        assert answer.status == 200
+        assert answer.content_type == "text/event-stream"
+        yield Reader(answer)
+
+
+async def record(running, *numbers, **more):
+    made = [make(n, **more) for n in numbers]
+    await running.journal.append(made, 1.0)
+    return [one.id for one in made]
+
+
+async def test_what_is_recorded_is_heard_in_order(running):
+    await record(running, 1)
+    async with listening(running) as reader:
+        ids = await record(running, 2, 3)
+        assert [(await reader.next())[0], (await reader.next())[0]] == ids
+
+
+async def test_the_data_is_the_cloudevent_whatever_stands_in_it(running):
+    async with listening(running) as reader:
+        (event_id,) = await record(running, 1, description=HOSTILE)
+        heard, envelope = await reader.next()
+        assert heard == envelope["id"] == event_id
+        assert envelope["data"]["description"] == HOSTILE
+
+
+async def test_a_reader_resumes_after_the_last_it_had(running):
+    ids = await record(running, 1, 2, 3)
+    async with listening(running, last=ids[0]) as reader:
+        assert [(await reader.next())[0] for _ in range(2)] == ids[1:]
+
+
+async def test_a_reader_whose_last_is_forgotten_gets_all_that_there_is(running):
+    ids = await record(running, *range(1, 60))
+    async with listening(running, last="forgotten long ago") as reader:
+        assert [(await reader.next())[0] for _ in ids] == ids
+
+
+async def test_the_control_socket_has_the_stream_too(running):
+    async with listening(running, side=running.control) as reader:
+        ids = await record(running, 1)
+        assert (await reader.next())[0] == ids[0]
+
+
+async def test_a_quiet_stream_has_a_heartbeat(running):
+    async with listening(running) as reader:
+        waiting = asyncio.create_task(reader.next())
+        await until(lambda: reader.heartbeats >= 2)
+        ids = await record(running, 1)
+        assert (await waiting)[0] == ids[0]
+
+
+async def test_there_are_only_so_many_streams(running):
+    third = running.http.session.get(f"{running.http.base}/api/v1/stream")
+    async with listening(running), listening(running), third as answer:
+        assert answer.status == 503
+        assert answer.headers["Retry-After"] == "10"
+        assert "2 streams" in (await answer.json(content_type=None))["detail"]
+
+
+async def test_a_reader_that_leaves_makes_room(running, limits):
+    for _ in range(6):
+        async with listening(running):
+            pass
+        await until(lambda: limits.count < 2)
+    await until(lambda: limits.count == 0)
+
+
+async def test_a_reader_that_does_not_read_is_let_go_and_hinders_nobody(running, limits, caplog):
+    at = running.served.http
+    slow, writer = await asyncio.open_connection(at.host, at.port, limit=1024)
+    writer.write(f"GET /api/v1/stream HTTP/1.1\r\nHost: {at}\r\n\r\n".encode())
+    await slow.readuntil(b"\r\n\r\n")
+    async with listening(running) as reader:
+        count = 400
+        for first in range(0, count, 50):
+            await record(running, *range(first, first + 50), size=60_000)
+        for _ in range(count):
+            await reader.next()
+        await until(lambda: limits.count == 1)
+    writer.close()
+    with suppress(ConnectionError):
+        await writer.wait_closed()
+    assert "http.failed" not in caplog.text
+
+
+async def test_streams_end_when_the_bridge_stops(tmp_path, limits):
+    async with bridge(config(tmp_path)) as running, listening(running) as reader:
+        limits.close()
+        assert await reader.ended()
+        async with running.http.session.get(f"{running.http.base}/api/v1/stream") as answer:
+            assert answer.status == 503
+
+
+async def test_a_stream_goes_on_when_the_journal_is_another_one(running):
+    async with listening(running) as reader:
+        first = await record(running, 1)
+        assert (await reader.next())[0] == first[0]
+        await running.journal.claim("this VM")
+        await running.journal.claim("another VM")
+        assert running.journal.generation == 1
+        again = await record(running, 2)
+        assert (await reader.next())[0] == again[0]
+
+
+async def test_a_stream_goes_on_while_the_journal_cannot_be_written_and_after(running):
+    async with listening(running) as reader:
+        before = await record(running, 1)
+        assert (await reader.next())[0] == before[0]
+        await running.journal._in_thread(lambda: running.journal._fall_back("the disk is full"))
+        during = await record(running, 2)
+        heard = [(await reader.next())[0]]
+        while heard[-1] != during[0]:
+            heard.append((await reader.next())[0])
+        assert await running.journal.repair()
+        after = await record(running, 3)
+        while heard[-1] != after[0]:
+            heard.append((await reader.next())[0])
+        assert set(heard) <= {*before, *during, *after}
+
+
+def test_a_body_of_several_lines_is_several_lines_of_data():
+    event = CloudEvent("1", "t", "k", b'{\n"a":\r\n1}')
+    assert encode(event) == b'id: 1\ndata: {\ndata: "a":\ndata: 1}\n\n'
