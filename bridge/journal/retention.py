@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from bridge.journal.store import Store
 
-_CHUNK = 256
+_CHUNK = 32
 
 # A configured sink that has not settled the row yet.
 _WANTED = """EXISTS (
@@ -31,7 +31,8 @@ def trim(
         removed = _by_age(db, now - keep)
         trimmed = _by_size(db, max_size, best_effort, removed)
     if trimmed.removed:
-        store.connection.execute("PRAGMA incremental_vacuum").fetchall()
+        # As a script: `execute` would stop after the first page.
+        store.connection.executescript("PRAGMA incremental_vacuum")
     return trimmed
 
 
