@@ -1,8 +1,10 @@
 """Each sink's place in the journal: where a new one begins, replays, and dead letters."""
 
-from collections.abc import Sequence
+import sqlite3
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from bridge.ids import safe_id
 from bridge.journal.store import Store, newest
 
 
@@ -58,21 +60,19 @@ def register(store: Store, sinks: Sequence[str], now: float) -> list[str]:
 
 def _begin(store: Store, name: str, now: float) -> None:
     db = store.connection
-    current = [
-        seq
-        for (seq,) in db.execute(
-            "SELECT MAX(seq) FROM outbox JOIN tracked USING (key) GROUP BY key ORDER BY 1"
-        )
-    ]
-    low = current[0] - 1 if current else newest(db)
+    pending = {safe_id(key) for (key,) in db.execute("SELECT key FROM tracked")}
+    latest = db.execute("SELECT key, MAX(seq) FROM outbox GROUP BY key")
+    begin(db, name, {seq for key, seq in latest if key in pending}, now)
+
+
+def begin(db: sqlite3.Connection, name: str, waiting: Collection[int], now: float) -> None:
+    """A place from which the sink gets these rows, and then what comes."""
+    low = min(waiting) - 1 if waiting else newest(db)
     db.execute("INSERT INTO sink(name, low) VALUES (?, ?)", (name, low))
+    rows = db.execute("SELECT seq FROM outbox WHERE seq > ?", (low,)).fetchall()
     db.executemany(
-        "INSERT INTO delivery(sink, seq, how, last) VALUES (?, ?, 'before', ?)",
-        [
-            (name, seq, now)
-            for (seq,) in db.execute("SELECT seq FROM outbox WHERE seq > ?", (low,)).fetchall()
-            if seq not in set(current)
-        ],
+        "INSERT OR IGNORE INTO delivery(sink, seq, how, last) VALUES (?, ?, 'before', ?)",
+        [(name, seq, now) for (seq,) in rows if seq not in waiting],
     )
 
 
@@ -98,20 +98,24 @@ def backlog(store: Store, sink: str) -> Backlog:
     return Backlog(waiting, oldest, by_outcome.get("dead", 0), by_outcome.get("delivered", 0))
 
 
+_DEAD = """SELECT d.sink, d.seq, o.id, o.type, o.key, d.attempts, d.first, d.last,
+    COALESCE(d.error, ''), o.body
+    FROM delivery d JOIN outbox o USING (seq) WHERE d.how = 'dead'"""
+
+
 def dead_letters(store: Store, sink: str | None = None, limit: int = 1000) -> list[DeadLetter]:
     rows = store.connection.execute(
-        """SELECT d.sink, d.seq, o.id, o.type, o.key, d.attempts, d.first, d.last,
-        COALESCE(d.error, ''), o.body
-        FROM delivery d JOIN outbox o USING (seq)
-        WHERE d.how = 'dead' AND (?1 IS NULL OR d.sink = ?1) ORDER BY d.seq LIMIT ?2""",
-        (sink, limit),
+        f"{_DEAD} AND (?1 IS NULL OR d.sink = ?1) ORDER BY d.seq LIMIT ?2", (sink, limit)
     )
     return [DeadLetter(*row) for row in rows]
 
 
 def dead_letter(store: Store, letter_id: str) -> DeadLetter | None:
     sink, _, seq = letter_id.rpartition(":")
-    return next((one for one in dead_letters(store, sink) if str(one.seq) == seq), None)
+    found = store.connection.execute(
+        f"{_DEAD} AND d.sink = ? AND CAST(d.seq AS TEXT) = ?", (sink, seq)
+    ).fetchone()
+    return DeadLetter(*found) if found else None
 
 
 def replay_letter(store: Store, letter: DeadLetter) -> None:

@@ -5,7 +5,10 @@ Ids are deterministic, so whatever is recorded twice is one row: merging needs n
 
 import contextlib
 import sqlite3
+import time
+from collections.abc import Iterator
 
+from bridge.journal.places import begin
 from bridge.journal.schema import connect_memory
 from bridge.journal.store import Store, newest
 
@@ -42,16 +45,31 @@ def merge(spare: Store, file: Store) -> None:
     """Write into the file, in one transaction, all that happened while it could not be written."""
     source = spare.connection
     with file.transaction() as target:
-        _merge_places(source, target)
         _merge_outbox(source, target)
+        _merge_places(source, target)
         _merge_state(source, target)
 
 
 def _merge_places(source: sqlite3.Connection, target: sqlite3.Connection) -> None:
-    low = newest(target)
-    for (name,) in source.execute("SELECT name FROM sink WHERE absent IS NULL"):
-        target.execute("INSERT OR IGNORE INTO sink(name, low) VALUES (?, ?)", (name, low))
-        target.execute("UPDATE sink SET absent = NULL WHERE name = ?", (name,))
+    """A sink that the file does not know begins with what the stand-in still has for it."""
+    known = {name for (name,) in target.execute("SELECT name FROM sink")}
+    for name, low, absent in source.execute("SELECT name, low, absent FROM sink").fetchall():
+        if name in known:
+            target.execute("UPDATE sink SET absent = ? WHERE name = ?", (absent, name))
+        elif absent is None:
+            begin(target, name, set(_waiting(source, target, name, low)), time.time())
+
+
+def _waiting(
+    source: sqlite3.Connection, target: sqlite3.Connection, sink: str, low: int
+) -> Iterator[int]:
+    rows = source.execute(
+        """SELECT o.id FROM outbox o LEFT JOIN delivery d ON d.sink = ? AND d.seq = o.seq
+        WHERE o.seq > ? AND d.how IS NULL""",
+        (sink, low),
+    )
+    for row in rows:
+        yield target.execute("SELECT seq FROM outbox WHERE id = ?", row).fetchone()[0]
 
 
 def _merge_outbox(source: sqlite3.Connection, target: sqlite3.Connection) -> None:
@@ -77,11 +95,17 @@ def _merge_outbox(source: sqlite3.Connection, target: sqlite3.Connection) -> Non
 
 def _merge_state(source: sqlite3.Connection, target: sqlite3.Connection) -> None:
     """What the stand-in tracks or saw end wins; what only the file knows is judged at next poll."""
-    for table in ("tracked", "ended"):
-        for row in source.execute(f"SELECT * FROM {table}"):
-            marks = ",".join("?" for _ in row)
-            target.execute(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", row)
+    for row in source.execute("SELECT * FROM tracked"):
+        target.execute("INSERT OR REPLACE INTO tracked VALUES (?, ?)", row)
+    for row in source.execute("SELECT * FROM ended"):
+        target.execute(
+            """INSERT INTO ended VALUES (?, ?, ?) ON CONFLICT(key) DO UPDATE SET
+            life = MAX(life, excluded.life), at = MAX(at, excluded.at)""",
+            row,
+        )
     over = source.execute("SELECT key FROM ended WHERE key NOT IN (SELECT key FROM tracked)")
     target.executemany("DELETE FROM tracked WHERE key = ?", over.fetchall())
     for name, value in source.execute("SELECT name, value FROM meta"):
-        target.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
+        # A boot that only the stand-in has seen is still news for what the file tracks.
+        verb = "IGNORE" if name == "boot_id" else "REPLACE"
+        target.execute(f"INSERT OR {verb} INTO meta VALUES (?, ?)", (name, value))
