@@ -214,7 +214,9 @@ class Poller:
 
     async def _record(self, state: State, events: list[CloudEvent], **meta: str | None) -> None:
         try:
-            await self.journal.commit(state, events, time.time(), **meta)
+            await self.journal.commit(
+                state, events, time.time(), generation=self._generation, **meta
+            )
         except SetAside:
             # What ended in this document will not be seen again, so it goes into the new journal.
             await self.journal.append(events, time.time())

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import logging
 import sqlite3
+import time
 from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -16,7 +17,7 @@ from typing import Literal, TypeVar
 
 from bridge.cloudevent import CloudEvent
 from bridge.journal import places, retention
-from bridge.journal.files import set_aside
+from bridge.journal.files import reopen, set_aside
 from bridge.journal.retention import Trimmed
 from bridge.journal.schema import Corrupt, Newer, connect_file
 from bridge.journal.spare import merge, stand_in
@@ -33,7 +34,7 @@ _CORRUPT = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 
 class SetAside(Exception):
-    """The file turned out to be corrupt and was replaced: what is pending must be said again."""
+    """The journal is not the one that the state came from: read it again, and judge anew."""
 
 
 class Journal:
@@ -63,7 +64,10 @@ class Journal:
         self._thread.shutdown(wait=False)
 
     async def run(self, operation: Callable[[Store], T]) -> T:
-        """Run *operation* on the file, or on its stand-in if the file cannot be written."""
+        """Run *operation* on the file, or on its stand-in if the file cannot be written.
+
+        It is run again when the file fails under it, so it must do all of its writing at once.
+        """
         return await self._in_thread(partial(self._run, operation))
 
     @contextlib.contextmanager
@@ -84,17 +88,39 @@ class Journal:
         return await self.run(Store.load)
 
     async def commit(
-        self, state: State, events: Iterable[CloudEvent], now: float, **meta: str | None
+        self,
+        state: State,
+        events: Iterable[CloudEvent],
+        now: float,
+        *,
+        generation: int | None = None,
+        **meta: str | None,
     ) -> None:
-        """The document and its CloudEvents together: the point of no loss."""
-        await self.run(lambda store: store.commit(state, events, now, **meta))
-        self.announce()
+        """The document and its CloudEvents together: the point of no loss.
+
+        Raises `SetAside` when the journal is no longer that of *generation*, by default the
+        present one: in another file the state would stand without what was said before.
+        """
+        kept, expected = tuple(events), self.generation if generation is None else generation
+
+        def write(store: Store) -> None:
+            if self.generation != expected:
+                raise SetAside("the journal was replaced")
+            store.commit(state, kept, now, **meta)
+
+        await self._news(write)
 
     async def append(self, events: Iterable[CloudEvent], now: float) -> int:
         """Record CloudEvents that no document showed; return how many were new."""
-        added = await self.run(lambda store: store.append(events, now))
-        self.announce()
-        return added
+        kept = tuple(events)
+        return await self._news(lambda store: store.append(kept, now))
+
+    async def _news(self, operation: Callable[[Store], T]) -> T:
+        """Even a caller who is cancelled has made news: the thread does not stop half-way."""
+        try:
+            return await self.run(operation)
+        finally:
+            self.announce()
 
     async def register(self, sinks: Sequence[str], now: float) -> list[str]:
         self._sinks = sinks
@@ -142,14 +168,17 @@ class Journal:
             return operation(self._store)
         except (sqlite3.ProgrammingError, sqlite3.IntegrityError):
             raise
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, Corrupt) as error:
             if self.trouble is not None:
                 raise
-            if (error.sqlite_errorcode & 0xFF) in _CORRUPT:
-                self._replace(str(error), "corrupt")
-                raise SetAside(str(error)) from error
-            self._fall_back(str(error))
-            return operation(self._store)
+            problem, corrupt = str(error), _is_corrupt(error)
+        # Only here is the error gone, and with it the cursor that would keep the file open: closed
+        # late, SQLite would delete the companions of a new file of the same name.
+        if corrupt:
+            self._replace(problem, "corrupt")
+        else:
+            self._fall_back(problem)
+        return operation(self._store)
 
     def _fall_back(self, problem: str) -> None:
         file = self._store
@@ -158,39 +187,52 @@ class Journal:
         log.error("journal.unwritable", extra={"path": str(self.path), "error": problem})
         if file is not None:
             file.close()
-        places.register(self._store, self._sinks, 0)
+        places.register(self._store, self._sinks, time.time())
 
     def _replace(self, problem: str, reason: str) -> None:
-        """Set the file aside and begin a new one."""
+        """Set the file aside and begin a new one, in memory if that is all there is."""
         if self._store is not None:
             self._store.close()
             self._store = None
+        kept = self.path
         try:
             kept = set_aside(self.path, reason)
-            self._store = Store(connect_file(self.path))
+            self._store, self.trouble = Store(connect_file(self.path)), None
+            places.register(self._store, self._sinks, time.time())
         except (sqlite3.Error, OSError, Corrupt) as error:
             self._fall_back(str(error))
-            kept = self.path
-        self.origin = "quarantined"
         self.generation += 1
-        self.quarantined.append(f"{kept.name}: {problem}")
-        log.error("journal.set_aside", extra={"path": str(kept), "error": problem})
-        if self._store is not None:
-            places.register(self._store, self._sinks, 0)
+        self._quarantined(kept, problem)
 
     def _repair(self) -> bool:
         spare = self._store
-        try:
-            file = Store(connect_file(self.path))
-        except (sqlite3.Error, OSError, Corrupt, Newer):
+        if spare is None:
             return False
         try:
-            if spare is not None:
-                merge(spare, file)
+            connection, gone = reopen(self.path, spare.recall("vm_id"))
+        except (sqlite3.Error, OSError, Corrupt, Newer):
+            return False
+        if gone is not None:
+            self._quarantined(*gone)
+        file = Store(connection)
+        try:
+            merge(spare, file)
         except sqlite3.Error:
             file.close()
             return False
+        spare.close()
         self._store, self.trouble = file, None
         self.generation += 1
         log.warning("journal.writable", extra={"path": str(self.path)})
         return True
+
+    def _quarantined(self, kept: Path, problem: str) -> None:
+        self.origin = "quarantined"
+        self.quarantined.append(f"{kept.name}: {problem}")
+        log.error("journal.set_aside", extra={"path": str(kept), "error": problem})
+
+
+def _is_corrupt(error: Exception) -> bool:
+    """What the sqlite3 module finds wrong by itself, text that is no UTF-8, has no code."""
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)
+    return (code & 0xFF) in _CORRUPT

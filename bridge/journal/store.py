@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from bridge.cloudevent import CloudEvent
 from bridge.journal.codec import decode_tracked, encode_tracked, moment
+from bridge.journal.schema import Corrupt
 from bridge.state import Ended, State
 
 _UNSETTLED = """
@@ -81,7 +82,13 @@ class Store:
                 db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
 
     def load(self) -> State:
-        """The state as of the last commit."""
+        """The state as of the last commit; `Corrupt` when what is written there is not ours."""
+        try:
+            return self._load()
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise Corrupt(f"the state cannot be read: {error!r}") from error
+
+    def _load(self) -> State:
         read = self.connection.execute
         incarnation = self.recall("incarnation")
         return State(

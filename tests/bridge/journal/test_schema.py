@@ -1,0 +1,106 @@
+import sqlite3
+
+import pytest
+
+from bridge.journal import schema
+from bridge.journal.schema import VERSION, Corrupt, Newer, connect_file, connect_memory, migrate
+
+
+def tables(connection: sqlite3.Connection) -> set[tuple]:
+    return set(connection.execute("SELECT type, name, sql FROM sqlite_master WHERE sql NOT NULL"))
+
+
+def version(connection: sqlite3.Connection) -> int:
+    return connection.execute("PRAGMA user_version").fetchone()[0]
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "journal.db"
+
+
+def test_a_new_file_is_durable_and_of_the_present_version(path):
+    connection = connect_file(path)
+    assert version(connection) == VERSION
+    assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
+    assert connection.execute("PRAGMA auto_vacuum").fetchone() == (2,)
+    connection.close()
+
+
+def test_there_is_a_step_for_each_version():
+    assert sorted(schema._MIGRATIONS) == list(range(1, VERSION + 1))
+
+
+def test_to_migrate_again_changes_nothing(path):
+    connection = connect_file(path)
+    connection.execute("INSERT INTO meta VALUES ('a', '1')")
+    before = tables(connection)
+    migrate(connection)
+    connection.close()
+    connection = connect_file(path)
+    assert (tables(connection), version(connection)) == (before, VERSION)
+    assert connection.execute("SELECT * FROM meta").fetchall() == [("a", "1")]
+    connection.close()
+
+
+@pytest.mark.parametrize("step", range(1, VERSION + 1))
+def test_each_step_leads_to_what_a_new_file_has(path, monkeypatch, step):
+    monkeypatch.setattr(schema, "VERSION", step)
+    connect_file(path).close()
+    monkeypatch.undo()
+    connection, fresh = connect_file(path), connect_memory()
+    assert tables(connection) == tables(fresh)
+    connection.close()
+    fresh.close()
+
+
+def test_a_step_that_breaks_off_leaves_the_version_before(path, monkeypatch):
+    steps = {**schema._MIGRATIONS, 1: f"{schema._MIGRATIONS[1]} SELECT nothing;"}
+    monkeypatch.setattr(schema, "_MIGRATIONS", steps)
+    with pytest.raises(sqlite3.OperationalError):
+        connect_file(path)
+    monkeypatch.undo()
+    plain = sqlite3.connect(path)
+    assert (version(plain), tables(plain)) == (0, set())
+    plain.close()
+    connection = connect_file(path)
+    assert version(connection) == VERSION
+    connection.close()
+
+
+def test_a_file_of_a_newer_version_is_never_touched(path):
+    connection = sqlite3.connect(path)
+    connection.execute(f"PRAGMA user_version = {VERSION + 1}")
+    connection.close()
+    before = path.read_bytes()
+    with pytest.raises(Newer, match=rf"journal\.db was written by a newer version.*{VERSION + 1}"):
+        connect_file(path)
+    assert path.read_bytes() == before
+    assert [each.name for each in path.parent.iterdir()] == ["journal.db"]
+
+
+@pytest.mark.parametrize("content", [b"not a database at all, but long enough" * 40, b"\0" * 5000])
+def test_what_is_no_database_is_corrupt(path, content):
+    path.write_bytes(content)
+    with pytest.raises(Corrupt):
+        connect_file(path)
+
+
+def test_a_page_that_was_overwritten_is_found_at_the_start(path):
+    connection = connect_file(path)
+    for n in range(500):
+        connection.execute("INSERT INTO meta VALUES (?, ?)", (f"name-{n}", "value" * 20))
+    connection.close()
+    body = bytearray(path.read_bytes())
+    for page in range(10, len(body) // 4096):
+        body[page * 4096 : page * 4096 + 200] = b"\xff" * 200
+    path.write_bytes(body)
+    with pytest.raises(Corrupt):
+        connect_file(path)
+
+
+def test_what_cannot_be_opened_is_not_corrupt(path):
+    path.mkdir()
+    with pytest.raises(sqlite3.OperationalError):
+        connect_file(path)
