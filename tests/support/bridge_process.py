@@ -1,0 +1,178 @@
+"""The bridge as a real process under a simulated metadata service, seen from outside only."""
+
+import asyncio
+import contextlib
+import json
+import signal
+import sys
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from bridge.model import Document
+from bridge.simulator import Scenario, Simulator
+
+COMMAND = (str(Path(sys.executable).with_name("seb")),)
+FAULTY = (sys.executable, "-P", str(Path(__file__).with_name("faulty_bridge.py")))
+PATIENCE = 45.0
+"""How long anything is waited for on a machine that is busy; nothing here should take a tenth."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A document that the metadata service showed, and which of our processes asked for it."""
+
+    process: int
+    document: Document
+
+
+@dataclass(slots=True)
+class Stage:
+    """A metadata service that notes what it showed to whom, and one bridge at a time under it."""
+
+    folder: Path
+    simulator: Simulator
+    config: dict[str, Any]
+    shown: list[Shown] = field(default_factory=list)
+    number: int = 0
+    process: asyncio.subprocess.Process | None = None
+
+    def __post_init__(self) -> None:
+        self._watch()
+        self.configure()
+
+    def _watch(self) -> None:
+        world = self.simulator.world
+        answer = world.document
+
+        def document() -> Document:
+            self.shown.append(Shown(self.number, answer()))
+            return self.shown[-1].document
+
+        world.document = document
+
+    @property
+    def world(self):
+        return self.simulator.world
+
+    @property
+    def state_dir(self) -> Path:
+        return Path(self.config["state_dir"])
+
+    @property
+    def journal(self) -> Path:
+        return self.state_dir / "journal.db"
+
+    @property
+    def files(self) -> list[Path]:
+        sinks = self.config["sinks"].values()
+        return [Path(sink["path"]) for sink in sinks if Path(sink["path"]).exists()]
+
+    def configure(self, **changes: Any) -> None:
+        """Write the configuration; JSON is YAML."""
+        self.config = {**self.config, **changes}
+        self._file.write_text(json.dumps(self.config, indent=1))
+
+    @property
+    def _file(self) -> Path:
+        return self.folder / "config.yaml"
+
+    async def start(self, *more: str, faults: dict[str, Any] | None = None) -> None:
+        """Start a process, the command itself or the one that hurts itself as *faults* says."""
+        self.number += 1
+        program = COMMAND if faults is None else (*FAULTY, json.dumps(faults))
+        with self._log(self.number).open("wb") as log:
+            self.process = await asyncio.create_subprocess_exec(
+                *program, "run", "-c", str(self._file), *more,
+                stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log,
+            )  # fmt: skip
+
+    async def once(self, **faults: Any) -> int:
+        """`seb run --once`, to its end; the exit code."""
+        await self.start("--once", faults=faults or None)
+        return await self.ended()
+
+    async def ended(self) -> int:
+        """The exit code, once there is one; a signal is negative."""
+        async with asyncio.timeout(PATIENCE):
+            return await self.process.wait()
+
+    async def kill(self) -> None:
+        """As the kernel would, without a word."""
+        if self.process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                self.process.kill()
+            await self.process.wait()
+
+    def signal(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
+
+    async def stop(self) -> int:
+        """As an operator would; the exit code. A process that was killed before may be gone."""
+        with contextlib.suppress(ProcessLookupError):
+            self.signal(signal.SIGTERM)
+        return await self.ended()
+
+    @property
+    def dead(self) -> bool:
+        return self.process.returncode is not None
+
+    async def polled(self, times: int = 2) -> None:
+        """Wait until the running process has read *times* documents more, or has died.
+
+        When it asks again, it has committed what it read before.
+        """
+        before = len(self.shown)
+        await until(lambda: self.dead or len(self.shown) >= before + times, "polls")
+
+    def _log(self, number: int) -> Path:
+        return self.folder / f"bridge-{number}.log"
+
+    def output(self) -> str:
+        """All that the present process said."""
+        return self._log(self.number).read_text("utf-8", "replace")
+
+    def said(self, event: str) -> list[dict[str, Any]]:
+        """The log records of that name, of the present process."""
+        records = [json.loads(line) for line in self.output().splitlines() if line[:1] == "{"]
+        return [record for record in records if record["event"] == event]
+
+    async def until_said(self, event: str, times: int = 1) -> None:
+        await until(lambda: len(self.said(event)) >= times, f"{event} in the log")
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.kill()
+
+
+@contextlib.asynccontextmanager
+async def stage(
+    folder: Path, scenario: Scenario | str | None = None, *, speed: float = 1.0, **config: Any
+) -> AsyncGenerator[Stage]:
+    """A quiet world, unless there is a scenario, and a configuration with two file sinks."""
+    folder.mkdir(parents=True, exist_ok=True)
+    async with Simulator(scenario, speed=speed) as simulator:
+        usual = {
+            "source": {"endpoint": simulator.endpoint, "poll_interval": "200ms"},
+            "state_dir": str(folder / "state"),
+            "sinks": {name: file_sink(folder, name) for name in ("left", "right")},
+            "http": {"listen": None},
+        }
+        source = {**usual["source"], **config.pop("source", {})}
+        async with Stage(folder, simulator, {**usual, **config, "source": source}) as made:
+            yield made
+
+
+def file_sink(folder: Path, name: str, **more: Any) -> dict[str, Any]:
+    return {"type": "file", "path": str(folder / f"{name}.jsonl"), **more}
+
+
+async def until(condition: Callable[[], object], what: str) -> None:
+    async with asyncio.timeout(PATIENCE) as patience:
+        while not condition():
+            if patience.when() - asyncio.get_running_loop().time() < 1:
+                raise AssertionError(f"waited in vain for {what}")
+            await asyncio.sleep(0.01)

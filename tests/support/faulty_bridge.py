@@ -1,0 +1,143 @@
+"""Runs `seb` with faults inside that no outside can bring about at an exact place.
+
+The first argument is a JSON object of faults, the others are those of `seb`.
+"""
+
+import itertools
+import json
+import os
+import signal
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import bridge.journal.schema as schema
+import bridge.poller
+import sinks.file
+from bridge.cli import main
+from bridge.dispatcher import Dispatcher
+from bridge.journal.store import Store
+from sinks._lines import LineFile
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def before_commit(number: int) -> None:
+    """Die with the n-th transaction written, but not committed."""
+    original, count = Store.transaction, itertools.count(1)
+
+    @contextmanager
+    def transaction(self: Store) -> Generator[Any]:
+        with original(self) as db:
+            yield db
+            if next(count) == number:
+                die()
+
+    Store.transaction = transaction
+
+
+def after_commit(number: int) -> None:
+    """Die when the n-th transaction is committed, before anybody hears of it."""
+    original, count = Store.transaction, itertools.count(1)
+
+    @contextmanager
+    def transaction(self: Store) -> Generator[Any]:
+        with original(self) as db:
+            yield db
+        if next(count) == number:
+            die()
+
+    Store.transaction = transaction
+
+
+def around_migration(number: int) -> None:
+    """Die before the tables are made (1), with them written but not committed (2), or after (3)."""
+    original = schema.migrate
+    steps = dict(schema._MIGRATIONS)
+
+    def migrate(connection: Any) -> None:
+        if number == 1:
+            die()
+        if number == 2:
+            connection.create_function("die", 0, die)
+            schema._MIGRATIONS = {step: f"{sql} SELECT die();" for step, sql in steps.items()}
+        original(connection)
+        if number == 3:
+            die()
+
+    schema.migrate = migrate
+
+
+def after_send(number: int) -> None:
+    """Die when the n-th batch is with the sink, and the journal does not know it yet."""
+    original, count = Dispatcher._judge, itertools.count(1)
+
+    async def judge(self: Dispatcher, rows: Any, results: Any) -> None:
+        if next(count) == number:
+            die()
+        await original(self, rows, results)
+
+    Dispatcher._judge = judge
+
+
+def half_line(number: int) -> None:
+    """Die in the middle of the n-th write to a file."""
+    original, count = LineFile._write, itertools.count(1)
+
+    def write(self: LineFile, descriptor: int, lines: bytes) -> None:
+        if next(count) == number:
+            os.write(descriptor, lines[: len(lines) * 2 // 3])
+            die()
+        original(self, descriptor, lines)
+
+    LineFile._write = write
+
+
+def pages(limit_file: str) -> None:
+    """A journal that may have as many pages as the file says at the moment; no file: no limit."""
+    original = Store.transaction
+
+    @contextmanager
+    def transaction(self: Store) -> Generator[Any]:
+        given = Path(limit_file)
+        most = int(given.read_text()) if given.exists() else 1 << 30
+        if self.connection.execute("PRAGMA database_list").fetchone()[2]:
+            self.connection.execute(f"PRAGMA max_page_count = {most}")
+        with original(self) as db:
+            yield db
+
+    Store.transaction = transaction
+
+
+def user(number: int) -> None:
+    """Go on as somebody who is not root; all that is imported is imported by now."""
+    os.setgroups([])
+    os.setgid(number)
+    os.setuid(number)
+
+
+def jitter(seconds: float) -> None:
+    bridge.poller.JITTER = seconds
+
+
+def umask(mask: int) -> None:
+    os.umask(mask)
+
+
+FAULTS = {
+    each.__name__: each
+    for each in (
+        before_commit, after_commit, around_migration, after_send, half_line, pages, user, jitter,
+        umask,
+    )
+}  # fmt: skip
+
+if __name__ == "__main__":
+    del sinks
+    for name, value in json.loads(sys.argv[1]).items():
+        FAULTS[name](value)
+    sys.exit(main(sys.argv[2:]))
