@@ -29,6 +29,10 @@ class Served:
     http: Listen | None = None
     probes: Listen | None = None
 
+    def as_fields(self) -> dict[str, str | None]:
+        places = (self.http and str(self.http), self.probes and str(self.probes))
+        return {"control": self.control, "http": places[0], "probes": places[1]}
+
 
 @asynccontextmanager
 async def serve(runtime: Runtime, *, address: str | None) -> AsyncGenerator[Served]:
@@ -44,12 +48,9 @@ async def serve(runtime: Runtime, *, address: str | None) -> AsyncGenerator[Serv
             http=await _http(stack, desk),
             probes=await _probes(stack, desk),
         )
-        log.info("http.serves", extra={name: str(getattr(served, name)) for name in _NAMES})
+        log.info("http.serves", extra=served.as_fields())
         stack.callback(desk.streams.close)
         yield served
-
-
-_NAMES = ("control", "http", "probes")
 
 
 async def _control(stack: AsyncExitStack, desk: Desk, address: str | None) -> str | None:

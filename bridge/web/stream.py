@@ -38,11 +38,17 @@ class Streams:
         for news in self._open:
             news.set()
 
+    def _wake_departed(self) -> None:
+        for news, request in self._open.items():
+            if request.transport is None:
+                news.set()
+
     @contextmanager
     def place(self, request: web.Request, journal: Journal) -> Generator[asyncio.Event]:
         """A place for one stream, and the event that wakes it."""
         if self.closed:
             raise Problem(503, "The bridge is stopping.")
+        self._wake_departed()
         if self.count >= self.most:
             sentence = f"There are {self.most} streams already, which is as many as there may be."
             raise Problem(503, sentence, Retry_After="10")
@@ -64,7 +70,7 @@ async def stream(request: web.Request, journal: Journal, streams: Streams) -> we
         # A reader that left is no error; one that does not read is let go, and so are all while the
         # journal cannot be read. They may come again.
         with suppress(ConnectionError, TimeoutError, sqlite3.Error):
-            await _talk(response, cursor, streams, news)
+            await _talk(request, response, cursor, streams, news)
             return response
         if request.transport is not None:
             request.transport.abort()
@@ -72,10 +78,14 @@ async def stream(request: web.Request, journal: Journal, streams: Streams) -> we
 
 
 async def _talk(
-    response: web.StreamResponse, cursor: "Cursor", streams: Streams, news: asyncio.Event
+    request: web.Request,
+    response: web.StreamResponse,
+    cursor: "Cursor",
+    streams: Streams,
+    news: asyncio.Event,
 ) -> None:
     await response.write(b"retry: 2000\n\n")
-    while not streams.closed:
+    while not streams.closed and request.transport is not None:
         news.clear()
         try:
             events = await cursor.next()

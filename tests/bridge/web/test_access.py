@@ -235,6 +235,13 @@ async def test_a_page_of_another_origin_cannot_make_a_browser_act(guarded):
     assert (await guarded.http.ask("POST", path, headers=own))[0] == 202
 
 
+async def test_a_body_that_never_comes_is_not_waited_for(guarded, monkeypatch):
+    monkeypatch.setattr("bridge.web.guards._BODY_PATIENCE", 0.05)
+    head = "POST /api/v1/sinks/bus/replay HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n"
+    answer = await raw(guarded, f"{head}Authorization: Bearer ops-secret\r\n\r\n".encode())
+    assert answer.startswith(b"HTTP/1.1 408 ")
+
+
 async def raw(running, data):
     reader, writer = await asyncio.open_connection(
         running.served.http.host, running.served.http.port

@@ -122,11 +122,14 @@ async def test_there_are_only_so_many_streams(running):
 
 
 async def test_a_reader_that_leaves_makes_room(running, limits):
+    limits.heartbeat = 1000.0
     for _ in range(6):
         async with listening(running):
             pass
         await until(lambda: limits.count < 2)
     await until(lambda: limits.count == 0)
+    async with listening(running):
+        await until(lambda: len(limits._open) == 1)
 
 
 async def test_a_reader_that_does_not_read_is_let_go_and_hinders_nobody(running, limits, caplog):
