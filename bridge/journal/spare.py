@@ -109,3 +109,6 @@ def _merge_state(source: sqlite3.Connection, target: sqlite3.Connection) -> None
         # A boot that only the stand-in has seen is still news for what the file tracks.
         verb = "IGNORE" if name == "boot_id" else "REPLACE"
         target.execute(f"INSERT OR {verb} INTO meta VALUES (?, ?)", (name, value))
+    # An outage that ended meanwhile must not end a second time.
+    if Store(source).recall("last_good") and not Store(source).recall("degraded_since"):
+        target.execute("DELETE FROM meta WHERE name = 'degraded_since'")

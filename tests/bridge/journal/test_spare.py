@@ -236,3 +236,17 @@ def test_a_merge_that_fails_leaves_the_file_as_it_was(file, stand_in_for):
     merge(spare, file)
     assert (recorded(file), everything(file, "sink")) == (["A/1", "B/1"], ["B/1"])
     assert low(file, "sink") == 0
+
+
+def test_an_outage_that_ended_in_memory_does_not_end_again_in_the_file(file, stand_in_for):
+    file.commit(tracking("A"), [], NOW, degraded_since=NOON.isoformat())
+    spare = stand_in_for(file)
+    spare.commit(tracking("A"), [], NOW, degraded_since=None)
+    merge(spare, file)
+    assert file.recall("degraded_since") is None
+
+
+def test_an_outage_of_which_the_stand_in_knows_nothing_goes_on(file, stand_in_for):
+    file.commit(tracking("A"), [], NOW, degraded_since=NOON.isoformat())
+    merge(stand_in_for(None), file)
+    assert file.recall("degraded_since") == NOON.isoformat()
