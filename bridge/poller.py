@@ -11,7 +11,7 @@ from bridge import messages
 from bridge.cloudevent import CloudEvent
 from bridge.config import Config
 from bridge.diff import transitions, unannounced
-from bridge.discovery import discover
+from bridge.endpoint import locate
 from bridge.identity import Identity
 from bridge.journal import Journal, SetAside
 from bridge.metadata import Answer, Budget, Metadata, Problem
@@ -23,6 +23,8 @@ from bridge.supervise import backoff
 log = logging.getLogger(__name__)
 
 LONGEST_BACKOFF = 5.0
+JITTER = 60.0
+"""A fleet that loses its source at once does not say so at once."""
 _NOTE_GOOD = timedelta(minutes=10)
 _WATCHING = 60.0
 _LOST_TRACK = 5
@@ -54,9 +56,7 @@ class Poller:
             if endpoint is None:
                 await asyncio.sleep(self._pause())
                 continue
-            async with Metadata(
-                endpoint, self.config.source.api_version, budget=self.budget
-            ) as metadata:
+            async with self._metadata(endpoint) as metadata:
                 while not self._lost_track():
                     problem = await self.poll(metadata)
                     await asyncio.sleep(self._pause(problem))
@@ -66,10 +66,11 @@ class Poller:
         endpoint = await self._endpoint()
         if endpoint is None:
             return False
-        async with Metadata(
-            endpoint, self.config.source.api_version, budget=self.budget
-        ) as metadata:
+        async with self._metadata(endpoint) as metadata:
             return await self.poll(metadata) is None
+
+    def _metadata(self, endpoint: str) -> Metadata:
+        return Metadata(endpoint, self.config.source.api_version, budget=self.budget)
 
     async def poll(self, metadata: Metadata) -> Problem | None:
         """One fetch and all that follows from it; the problem, if there was one."""
@@ -101,34 +102,21 @@ class Poller:
             # The journal began anew under us: say again what is pending, in the lives that we know.
             self._state = unannounced(known)
         since = await self.journal.run(lambda store: store.recall("degraded_since"))
-        patience = self.config.source.degraded_after + random.uniform(0, 60)
+        patience = self.config.source.degraded_after + random.uniform(0, JITTER)
         told = datetime.fromisoformat(since) if since else None
         self._outage = Outage(timedelta(seconds=patience), told, told is not None)
         self.status.degraded = told is not None
         self._generation = generation
 
     async def _endpoint(self) -> str | None:
-        configured = self.config.source.endpoint
-        remembered = await self.journal.run(lambda store: store.recall("endpoint"))
-        found, attempts = await discover(
-            self.config.source.api_version,
-            configured=None if configured == "auto" else configured,
-            remembered=remembered,
-            budget=self.budget,
-        )
-        self._failures = 0
-        if found is None:
-            self._failures = 1
-            tried = "; ".join(f"{one.candidate.url} {one.verdict}" for one in attempts)
+        found = await locate(self.config.source, self.journal, self.status, self.budget)
+        self.status.last_poll = time.monotonic()
+        if isinstance(found, Problem):
             await self._refresh()
-            await self._problem(Problem("unreachable", tried), datetime.now(UTC))
+            await self._problem(found, datetime.now(UTC))
             return None
-        if (found.url, found.origin) != (self.status.endpoint, self.status.origin):
-            log.info("source.endpoint", extra={"url": found.url, "origin": found.origin})
-        self.status.endpoint, self.status.origin = found.url, found.origin
-        if configured == "auto" and found.url != remembered:
-            await self.journal.run(lambda store: store.remember(endpoint=found.url))
-        return found.url
+        self._failures = 0
+        return found
 
     def _lost_track(self) -> bool:
         """Only an endpoint that was discovered is looked for again."""
@@ -172,7 +160,7 @@ class Poller:
         recovered = self._outage.good()
         if recovered:
             events.append(self._about("recovered", now, now))
-        if self._recovered_or_due(recovered=recovered):
+        if recovered or time.monotonic() >= self._snapshot_due:
             events.append(self._snapshot(step.state, now))
         await self._keep(step, events, now, recovered=recovered)
 
@@ -192,9 +180,6 @@ class Poller:
         observer = self.identity.observer
         incarnation = step.state.incarnation
         return [messages.transition(one, observer, now, incarnation) for one in step.transitions]
-
-    def _recovered_or_due(self, *, recovered: bool) -> bool:
-        return recovered or time.monotonic() >= self._snapshot_due
 
     def _snapshot(self, state: State, now: datetime) -> CloudEvent:
         self._snapshot_due = time.monotonic() + self.config.source.snapshot_interval
@@ -248,7 +233,7 @@ class Poller:
         about = messages.Source(
             since=began,
             endpoint=self.status.endpoint,
-            last_good=self._state.last_good,
+            last_good=self.status.last_good or self._state.last_good,
             boot_id=self.boot_id,
             bridge_version=self.version,
             journal=self.journal.origin,
