@@ -1,0 +1,30 @@
+"""Programs from Debian that the tests use as independent clients and servers."""
+
+import functools
+import os
+import shutil
+from pathlib import Path
+
+from support.lacking import lacking
+from support.scripts import Unobtainable, run_script
+
+
+def tool(name: str, package: str | None = None) -> Path:
+    """Where the program is; installed from its package (of the same name, if not given) on demand."""
+    try:
+        return _find(name, package or name)
+    except Unobtainable as error:
+        lacking(f"{name} is not to be had: {error}")
+
+
+@functools.cache
+def _find(name: str, package: str) -> Path:
+    # Debian keeps servers in folders that are not on everybody's PATH.
+    path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"])
+    found = shutil.which(name, path=path)
+    if found is None:
+        unpacked = run_script("debian-packages", package)
+        found = shutil.which(name, path=os.pathsep.join([unpacked, path]))
+    if found is None:
+        raise Unobtainable(f"the package {package} has no program {name}")
+    return Path(found)

@@ -1,0 +1,128 @@
+"""One Apache Kafka node in a process group of its own: started, killed and started again."""
+
+import base64
+import contextlib
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+from support import lifeline
+from support.kafka_config import NodeConfig
+
+CLUSTER = "5L6g3nShT-eMCtK--X86sw"
+START = 60.0
+
+
+class StartFailed(Exception):
+    """A node was not ready in time; its log says why."""
+
+
+class Ended(StartFailed):
+    """A node ended before it was ready, as when somebody has its port."""
+
+
+def free_ports(count: int) -> list[int]:
+    """Below the range that the system hands out by itself, so that a killed node finds its own again."""
+    found: set[int] = set()
+    for _ in range(1000):
+        port = random.randrange(20_000, 32_000)
+        if port not in found and _is_free(port):
+            found.add(port)
+        if len(found) == count:
+            return list(found)
+    raise StartFailed(f"no {count} free ports between 20000 and 32000")
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe, contextlib.suppress(OSError):
+        probe.bind(("127.0.0.1", port))
+        return True
+    return False
+
+
+class Node:
+    """`lock` is the file that somebody must hold for as long as the node shall live."""
+
+    def __init__(self, config: NodeConfig, kafka: Path, directory: Path, lock: Path) -> None:
+        self.config = config
+        self.log = directory / "kafka.log"
+        self.address = f"127.0.0.1:{config.ports['PLAINTEXT']}"
+        self._properties = directory / "server.properties"
+        self._kafka = kafka
+        self._lock = lock
+        self.process: subprocess.Popen[bytes] | None = None
+        self._format()
+
+    def _format(self) -> None:
+        """What Kafka's StorageTool does, in no time: only the ids differ from node to node."""
+        self.config.data.mkdir(parents=True)
+        ids = {"node.id": self.config.node, "cluster.id": CLUSTER, "directory.id": _kafka_uuid()}
+        lines = [f"{key}={value}\n" for key, value in ids.items()]
+        (self.config.data / "meta.properties").write_text("version=1\n" + "".join(lines))
+        shutil.copy(self._kafka / "bootstrap.checkpoint", self.config.data)
+        self._properties.write_text(self.config.text())
+
+    def start(self) -> None:
+        java = ["java", f"@{self._kafka / 'java.args'}", "kafka.Kafka", str(self._properties)]
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-S", lifeline.__file__, str(self._lock), *java],
+                cwd=self._properties.parent,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def wait_until_ready(self, peers: Collection[int]) -> None:
+        """Until the node answers, and knows itself and its peers."""
+        client = AdminClient(quiet({"bootstrap.servers": self.address}))
+        deadline = time.monotonic() + START
+        while not set(peers) <= _brokers(client):
+            if self.process is not None and self.process.poll() is not None:
+                raise Ended(f"Kafka ended with {self.process.returncode}:\n{self.tail()}")
+            if time.monotonic() > deadline:
+                raise StartFailed(f"Kafka was not ready after {START:.0f} s:\n{self.tail()}")
+            time.sleep(0.05)
+
+    def kill(self) -> None:
+        """As a power cut does. Does nothing to a node that is dead."""
+        if self.process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+
+    def tail(self, lines: int = 30) -> str:
+        return "\n".join(
+            [*self.log.read_text(errors="replace").splitlines()[-lines:], str(self.log)]
+        )
+
+
+def quiet(settings: dict[str, str]) -> dict[str, Any]:
+    """A client that does not write to standard error, and is soon back."""
+    return {
+        "log_level": 0,
+        "reconnect.backoff.max.ms": 200,
+        "log.connection.close": False,
+    } | settings
+
+
+def _kafka_uuid() -> str:
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode().replace("-", "A")
+
+
+def _brokers(client: AdminClient) -> set[int]:
+    with contextlib.suppress(KafkaException):
+        return set(client.list_topics(timeout=1).brokers)
+    return set()

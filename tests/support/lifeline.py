@@ -1,0 +1,31 @@
+"""Run a command for as long as anybody holds a lock on a file: `python lifeline.py LOCK COMMAND…`.
+
+The kernel drops the lock of a process that ends, however it ends, so that nothing is left running.
+What the lock's file says about the command is wiped with it.
+"""
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+
+def follow(command: tuple[str, ...], lock: str) -> None:
+    code = subprocess.Popen(command).wait()
+    os.truncate(lock, 0)
+    os._exit(abs(code))
+
+
+def main(lock: str, *command: str) -> None:
+    threading.Thread(target=follow, args=(command, lock), daemon=True).start()
+    with Path(lock).open("r+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.truncate(0)
+        os.killpg(0, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
