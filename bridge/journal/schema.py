@@ -1,6 +1,7 @@
 """The tables, how older ones are brought up to date, and whether a file can be trusted."""
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 VERSION = 1
@@ -52,6 +53,7 @@ class Corrupt(Exception):
 
 def connect_file(path: Path) -> sqlite3.Connection:
     """Open, check and migrate; what comes back is safe to write."""
+    _look_first(path)
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5)
     try:
         _prepare(connection, path)
@@ -67,15 +69,32 @@ def connect_memory() -> sqlite3.Connection:
     return connection
 
 
+def _look_first(path: Path) -> None:
+    """Ask through a connection that cannot write: the last one that can moves the log at its end.
+
+    What else is wrong with the file is for the one that can to find out.
+    """
+    try:
+        asking = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5)
+        with closing(asking):
+            _refuse_newer(asking, path)
+    except sqlite3.Error:
+        return
+
+
+def _refuse_newer(connection: sqlite3.Connection, path: Path) -> None:
+    version = _version(connection)
+    if version > VERSION:
+        raise Newer(
+            f"{path} was written by a newer version of the bridge (journal version {version}; "
+            f"this program knows {VERSION}). Start that version, or move the file away."
+        )
+
+
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     try:
-        version = _version(connection)
-        if version > VERSION:
-            raise Newer(
-                f"{path} was written by a newer version of the bridge (journal version {version}; "
-                f"this program knows {VERSION}). Start that version, or move the file away."
-            )
-        if version == 0:
+        _refuse_newer(connection, path)
+        if _version(connection) == 0:
             connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
