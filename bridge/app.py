@@ -79,6 +79,7 @@ class App:
 
     async def once(self) -> int:
         """Poll one time, drain, and leave; 1 when there was no answer or something is left."""
+        await self.runtime.identity.recall()
         async with asyncio.TaskGroup() as group:
             fleet = await self._employ(group)
             await tidy(self.runtime)
