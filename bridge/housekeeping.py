@@ -6,13 +6,12 @@ import time
 
 from bridge import platform
 from bridge.runtime import Runtime
+from bridge.status import stuck
 
 log = logging.getLogger(__name__)
 
 EVERY = 60.0
 EVERY_IN_TROUBLE = 5.0
-STALLED = 180.0
-"""A poll may wait 130 s for its first answer; after this long the loop must have stopped."""
 
 
 async def keep_house(runtime: Runtime) -> None:
@@ -47,15 +46,10 @@ async def _audit(runtime: Runtime, action: str, detail: dict[str, object]) -> No
     await runtime.audit(action, actor="bridge", via="journal", detail=detail)
 
 
-def alive(runtime: Runtime, now: float) -> bool:
-    """Whether the poll loop is advancing; *now* is monotonic."""
-    return now - (runtime.status.source.last_poll or runtime.status.started) < STALLED
-
-
 async def keep_watchdog(runtime: Runtime) -> None:
     """Feed systemd's watchdog while the poll loop advances."""
     interval = platform.watchdog_interval()
     while interval:
-        if alive(runtime, time.monotonic()):
+        if not stuck(runtime.status, runtime.config.source.poll_interval, time.monotonic()):
             platform.notify("WATCHDOG=1")
         await asyncio.sleep(interval)

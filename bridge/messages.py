@@ -157,11 +157,15 @@ def audited(
     actor: str,
     via: str,
     detail: Mapping[str, Any],
+    second: datetime | None = None,
 ) -> CloudEvent:
-    """`bridge.audited`: an operator's act, or a decision that somebody may ask about later."""
+    """`bridge.audited`: an operator's act, or a decision that somebody may ask about later.
+
+    Its id is that of *second*, for when something else has taken the present one.
+    """
     letter = Letter(
         kind="bridge.audited",
-        id=_began(observer, "bridge.audited", now),
+        id=_began(observer, "bridge.audited", second or now),
         time=now,
         schema="audit",
         severity=9,

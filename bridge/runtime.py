@@ -33,7 +33,13 @@ class Runtime:
         for _ in range(60):
             self._audited = moment
             said = messages.audited(
-                action, self.identity.observer, moment, actor=actor, via=via, detail=detail
+                action,
+                self.identity.observer,
+                now,
+                actor=actor,
+                via=via,
+                detail=detail,
+                second=moment,
             )
             if await self.journal.append([said], time.time()):
                 return

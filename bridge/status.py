@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
+STUCK = 150.0
+"""The first request to the metadata service may take 130 seconds; till then silence is normal."""
 BUCKETS = (0.1, 0.5, 1.0, 2.0, 5.0, 15.0, 60.0, 300.0, 3600.0)
 
 
@@ -64,3 +66,11 @@ class Status:
     sinks: dict[str, SinkStatus] = field(default_factory=dict)
     journal_losses: int = 0
     reloads_failed: int = 0
+
+
+def stuck(status: Status, poll_interval: float, now: float) -> str | None:
+    """Why the process should be started anew, or None; *now* is monotonic."""
+    silence = now - (status.source.last_poll or status.started)
+    if silence <= STUCK + poll_interval:
+        return None
+    return f"the poll loop has not moved for {silence:.0f} s"

@@ -17,6 +17,7 @@ if sys.platform == "win32":
         control_connector,
         default_state_dir,
         lock,
+        peer_user,
         private_directory,
         serve_control,
         signals,
@@ -27,6 +28,7 @@ else:
         check_group,
         control_address,
         control_connector,
+        peer_user,
         serve_control,
     )
     from bridge.platform.posix import (
@@ -49,6 +51,7 @@ __all__ = [
     "default_state_dir",
     "lock",
     "notify",
+    "peer_user",
     "private_directory",
     "serve_control",
     "signals",

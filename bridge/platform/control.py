@@ -5,6 +5,7 @@ import hashlib
 import os
 import socket
 import stat
+import struct
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -143,3 +144,14 @@ def _clear(path: Path) -> None:
         except OSError as error:
             raise AlreadyRunning(f"{path} does not answer, but somebody holds it") from error
     raise AlreadyRunning(f"a bridge already answers at {path}")
+
+
+def peer_user(end: socket.socket) -> int | None:
+    """The user id at the other end of a control connection, where the system tells."""
+    option = getattr(socket, "SO_PEERCRED", None)
+    if option is None:
+        return None
+    with suppress(OSError):
+        _, user, _ = struct.unpack("3i", end.getsockopt(socket.SOL_SOCKET, option, 12))
+        return int(user)
+    return None

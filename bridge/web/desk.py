@@ -11,7 +11,7 @@ from bridge.journal import views
 from bridge.journal.places import backlog
 from bridge.journal.store import Store
 from bridge.runtime import Runtime
-from bridge.web.health import Pulse, Readiness, View, readiness
+from bridge.web.health import Readiness, View, readiness
 from bridge.web.metrics import Readings
 from bridge.web.stream import Streams
 
@@ -25,7 +25,6 @@ class Desk:
 
     runtime: Runtime
     streams: Streams = field(default_factory=Streams)
-    pulse: Pulse = field(default_factory=lambda: Pulse(time.monotonic()))
     tokens_refused: int = 0
     started: float = 0.0
     _readings: Readings = field(default_factory=Readings)

@@ -2,8 +2,6 @@
 
 import asyncio
 import logging
-import socket
-import struct
 import time
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -12,6 +10,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from bridge.config import Listen
+from bridge.platform import peer_user
 from bridge.web.access import (
     ANYBODY,
     SAFE_METHODS,
@@ -167,11 +166,5 @@ async def _read_body(request: web.Request) -> None:
 def _peer(request: web.Request) -> str:
     """Who is at the other end of the control socket, where the system tells."""
     end = request.get_extra_info("socket")
-    option = getattr(socket, "SO_PEERCRED", None)
-    if option is None or end is None:
-        return "local"
-    try:
-        _, user, _ = struct.unpack("3i", end.getsockopt(socket.SOL_SOCKET, option, 12))
-    except OSError:
-        return "local"
-    return f"uid {user}"
+    user = None if end is None else peer_user(end)
+    return "local" if user is None else f"uid {user}"

@@ -1,4 +1,4 @@
-"""Whether the bridge lives and is ready, from what its parts say of themselves: pure rules."""
+"""Whether the bridge is ready, from what its parts say of themselves: pure rules."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -10,8 +10,6 @@ from bridge.status import SourceStatus, Status
 FRESH = 30.0
 """A good answer is fresh for so many seconds, or for `FRESH_POLLS` polls when that is longer."""
 FRESH_POLLS = 10
-STUCK = 150.0
-"""The first request to the metadata service may take 130 seconds; till then silence is normal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,28 +104,3 @@ def _notes(view: View) -> list[Remark]:
 def _round(seconds: float) -> str:
     whole = int(seconds)
     return write_duration(whole if whole < 120 else whole - whole % 60)
-
-
-@dataclass(slots=True)
-class Pulse:
-    """Notices whether the poll loop advances, from how often it has asked so far.
-
-    A failed search for the endpoint counts too: a VM without metadata is no reason to start anew.
-    """
-
-    since: float
-    _count: int = 0
-
-    def silence(self, source: SourceStatus, now: float) -> float:
-        """Seconds since the loop was last seen to have done something."""
-        count = source.polls + sum(source.problems.values())
-        if count != self._count:
-            self._count, self.since = count, now
-        return now - self.since
-
-
-def stuck(silence: float, poll_interval: float) -> str | None:
-    """Why the process should be started anew, or None."""
-    if silence <= STUCK + poll_interval:
-        return None
-    return f"the poll loop has not moved for {_round(silence)}"

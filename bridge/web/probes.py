@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 
 from aiohttp import web
 
+from bridge.status import stuck
 from bridge.web.desk import DESK
 from bridge.web.exposition import CONTENT_TYPE, render
-from bridge.web.health import stuck
 from bridge.web.metrics import Moment, families
 
 routes = web.RouteTableDef()
@@ -17,8 +17,8 @@ routes = web.RouteTableDef()
 async def livez(request: web.Request) -> web.Response:
     """That this answers at all proves the event loop; the rest is whether polls go on."""
     desk = request.app[DESK]
-    silence = desk.pulse.silence(desk.runtime.status.source, time.monotonic())
-    why = stuck(silence, desk.runtime.config.source.poll_interval)
+    interval = desk.runtime.config.source.poll_interval
+    why = stuck(desk.runtime.status, interval, time.monotonic())
     body = {"alive": why is None, "why": why}
     return web.json_response(body, status=200 if why is None else 503)
 
