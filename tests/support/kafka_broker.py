@@ -28,7 +28,7 @@ from support.scripts import Unobtainable
 class Broker:
     """A broker, or a cluster of them, and what tests may ask of it."""
 
-    kind: str  # "Apache Kafka", "the broker of SEB_TEST_KAFKA" or "the in-memory cluster"
+    kind: str  # Apache Kafka, the broker of SEB_TEST_KAFKA, or the in-memory cluster and why it is that
     listeners: Mapping[str, str]
     admin: Admin
     log: Path | None = None
@@ -42,13 +42,13 @@ class Broker:
     def address(self, listener: str) -> str:
         """SASL_PLAINTEXT, SSL, SASL_SSL, or SSL with a bad certificate: EXPIRED, WRONG_HOST."""
         if listener not in self.listeners:
-            lacking(f"{self.kind} has no listener {listener}: scripts/kafka-libs gets one that has")
+            lacking(f"{self.kind} has no listener {listener}")
         return self.listeners[listener]
 
     @property
     def certificates(self) -> Certificates:
         if self._certificates is None:
-            lacking(f"{self.kind} has no certificates: scripts/kafka-libs gets one that has")
+            lacking(f"{self.kind} has no certificates")
         return self._certificates
 
     def must_be_real(self, why: str) -> None:
@@ -76,13 +76,16 @@ class Broker:
 
     async def add_user(self, name: str, password: str) -> None:
         """For SCRAM; those of `kafka_config.PASSWORDS` are there already, and know PLAIN too."""
+        self.address("SASL_PLAINTEXT")
         await asyncio.to_thread(self.admin.add_user, name, password)
 
     async def allow(self, user: str, topic: str, operation: str = "ALL") -> None:
         """A topic without rules is open to all; one with rules, only to those whom they allow."""
+        self.address("SASL_PLAINTEXT")
         await asyncio.to_thread(self.admin.add_rule, topic, user, operation, "ALLOW")
 
     async def deny(self, user: str, topic: str, operation: str = "ALL") -> None:
+        self.address("SASL_PLAINTEXT")
         await asyncio.to_thread(self.admin.add_rule, topic, user, operation, "DENY")
 
 
@@ -120,8 +123,8 @@ def shared_broker(directory: Path) -> Iterator[Broker]:
         return
     try:
         kafka = kafka_files()
-    except Unobtainable:
-        with in_memory(1) as cluster:
+    except Unobtainable as error:
+        with in_memory(1, str(error)) as cluster:
             yield cluster
         return
     with shared_node(directory, kafka) as state:
@@ -131,11 +134,11 @@ def shared_broker(directory: Path) -> Iterator[Broker]:
 
 
 @contextlib.contextmanager
-def in_memory(size: int) -> Iterator[Cluster]:
+def in_memory(size: int, why: str) -> Iterator[Cluster]:
     mock = MockCluster(size)
     try:
         listeners = {"PLAINTEXT": mock.bootstrap}
-        yield Cluster("the in-memory cluster", listeners, mock, size=size, nodes=mock)
+        yield Cluster(f"the in-memory cluster ({why})", listeners, mock, size=size, nodes=mock)
     finally:
         mock.close()
 
@@ -147,8 +150,8 @@ async def cluster(directory: Path, size: int) -> AsyncIterator[Cluster]:
         lacking("the broker of SEB_TEST_KAFKA is not ours to kill: leave the variable out")
     try:
         kafka = await asyncio.to_thread(kafka_files)
-    except Unobtainable:
-        with in_memory(size) as stand_in:
+    except Unobtainable as error:
+        with in_memory(size, str(error)) as stand_in:
             yield stand_in
         return
     place = Path(tempfile.mkdtemp(prefix=f"kafka-{size}-", dir=directory))

@@ -37,6 +37,8 @@ class MockCluster:
         self._cluster = ctypes.c_void_p(made)
         said: bytes = self._library.rd_kafka_mock_cluster_bootstraps(self._cluster)
         self.bootstrap = said.decode()
+        self._alive = set(range(1, size + 1))
+        self._replicated: dict[str, int] = {}
 
     def close(self) -> None:
         self._library.rd_kafka_mock_cluster_destroy(self._cluster)
@@ -44,9 +46,20 @@ class MockCluster:
 
     def kill(self, node: int) -> None:
         self._library.rd_kafka_mock_broker_set_down(self._cluster, node)
+        self._alive.discard(node)
+        if self._alive:
+            self._elect(min(self._alive))
 
     def restart(self, node: int) -> None:
         self._library.rd_kafka_mock_broker_set_up(self._cluster, node)
+        self._alive.add(node)
+
+    def _elect(self, node: int) -> None:
+        """By itself the cluster leaves the partitions of a node that is down without a leader."""
+        lead = self._library.rd_kafka_mock_partition_set_leader
+        for topic, partitions in self._replicated.items():
+            for partition in range(partitions):
+                lead(self._cluster, topic.encode(), partition, node)
 
     def create_topic(
         self, name: str, partitions: int, replication: int, config: Mapping[str, str]
@@ -56,6 +69,8 @@ class MockCluster:
         create = self._library.rd_kafka_mock_topic_create
         code = create(self._cluster, name.encode(), partitions, replication)
         assert code == 0, f"the topic {name} could not be made: error {code}"
+        if replication > 1:
+            self._replicated[name] = partitions
 
     def delete_topic(self, name: str) -> None:
         lacking(LACKS.format("way to delete a topic"))
