@@ -1,14 +1,17 @@
 """Which CloudEvents a sink gets, and how much time an attempt may take: pure rules of delivery."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import Any
 
 from bridge.cloudevent import CloudEvent
-from bridge.plugins import Only
+from bridge.plugins import Only, Rejected, Result, Unavailable
 
 MOST = 30.0
 """The longest wait between two attempts, in seconds."""
+MOST_ASKED = 3600.0
+"""The longest that a far side may tell us to stay away."""
 
 
 def wanted(event: CloudEvent, only: Only) -> bool:
@@ -48,3 +51,19 @@ def attempt_timeout(configured: float, notice: float | None) -> float:
 
 def longest_wait(notice: float | None) -> float:
     return MOST if notice is None else min(MOST, max(1.0, notice / 10))
+
+
+def asked_wait(problem: Unavailable) -> float:
+    """How long the far side wants us to stay away, within reason; 0 when it does not say."""
+    return min(max(problem.retry_after or 0.0, 0.0), MOST_ASKED)
+
+
+def checked(results: object, count: int) -> list[Result]:
+    """What a sink gave back, if it is what it must be; else `Unavailable`: it proves nothing."""
+    if not isinstance(results, Sequence) or len(results) != count:
+        given = len(results) if isinstance(results, Sequence) else repr(results)
+        raise Unavailable(f"gave {given} results for {count} CloudEvents")
+    for one in results:
+        if not isinstance(one, Unavailable | Rejected | None):
+            raise Unavailable(f"gave a result that is none: {one!r}")
+    return list(results)
