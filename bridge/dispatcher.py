@@ -6,7 +6,7 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bridge.journal import Journal, Row, Verdict
@@ -72,7 +72,8 @@ class Dispatcher:
         await self._pump(send, news)
 
     async def _enter(self, stack: AsyncExitStack) -> Send:
-        return await stack.enter_async_context(self.plugin.open(self.settings, self.place()))
+        here = replace(self.place(), sink=self.name)
+        return await stack.enter_async_context(self.plugin.open(self.settings, here))
 
     async def _leave(self, stack: AsyncExitStack) -> None:
         """A sink that cannot let go keeps nobody waiting for ever."""

@@ -16,12 +16,25 @@ from typing import Any, Generic, Literal, TypeVar
 from pydantic import Field
 
 from bridge.cloudevent import CloudEvent
+from bridge.credentials import (
+    TLS,
+    ManagedIdentity,
+    OAuth,
+    TLSOption,
+    TokenSource,
+    is_loopback,
+    read_secret,
+)
+from bridge.errors import Misconfigured, Rejected, Unavailable
 from bridge.fields import Duration, Secret, Settings, Size
 
 __all__ = [
+    "TLS",
     "CloudEvent",
     "Duration",
+    "ManagedIdentity",
     "Misconfigured",
+    "OAuth",
     "Only",
     "Place",
     "Rejected",
@@ -33,31 +46,19 @@ __all__ = [
     "SinkPlugin",
     "SinkSettings",
     "Size",
+    "TLSOption",
+    "TokenSource",
     "Unavailable",
     "find_sink",
     "installed_sinks",
+    "is_loopback",
+    "read_secret",
 ]
 
 SINKS = "scheduled_events_bridge.sinks"
 EXTRAS = ("kafka", "mqtt")
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._~()-]")
-
-
-class Unavailable(Exception):
-    """The far side cannot take it now, or we do not know whether it did: keep it, try later."""
-
-    def __init__(self, reason: str, *, retry_after: float | None = None) -> None:
-        super().__init__(reason)
-        self.retry_after = retry_after
-
-
-class Rejected(Exception):
-    """The far side will never take this CloudEvent: set it aside."""
-
-
-class Misconfigured(ValueError):
-    """What is written in the configuration cannot work."""
 
 
 Result = Unavailable | Rejected | None
@@ -105,9 +106,13 @@ class SinkSettings(Settings):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the bridge runs, for `{vm_name}` and its like in topics, client ids and paths."""
+    """Where the bridge runs, for `{vm_name}` and its like in topics, client ids and paths.
+
+    `sink` is what the sink itself is called in the configuration.
+    """
 
     names: Mapping[str, str | None] = field(default_factory=dict)
+    sink: str = ""
 
     NAMES = ("observer", "vm_name", "vm_id", "subscription", "resource_group", "location")
 

@@ -5,6 +5,7 @@ import asyncio
 import os
 import sys
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 from bridge.config import Config, ConfigError, describe, load
@@ -71,6 +72,7 @@ def _judge(answer: object, good: str) -> tuple[bool, str]:
 
 async def _sink(name: str, settings: SinkSettings, here: Place) -> tuple[bool, str]:
     plugin = find_sink(settings.type)
+    here = replace(here, sink=name)
 
     async def enter() -> str:
         async with plugin.open(settings, here):

@@ -1,0 +1,54 @@
+"""CloudEvents as Kafka records, acknowledged by all replicas in sync; with aiokafka.
+
+Read `settings`, then `sending` (a batch), `producing` and `connecting` (bounded and cancellable
+where aiokafka is not), `errors` (what went wrong, in our words). `binding` and `topics` are pure.
+"""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from bridge.plugins import Place, Send, SinkPlugin
+from sinks.kafka.check import check_topics
+from sinks.kafka.connecting import Door, log_in
+from sinks.kafka.sending import Session
+from sinks.kafka.settings import Connection, KafkaSettings
+from sinks.kafka.topics import Topics
+
+__all__ = ["Connection", "KafkaSettings", "sink"]
+
+_OF_TIMEOUT = 0.9
+"""What a batch may use of `retry.timeout`, so that results come before the bridge stops waiting."""
+_OF_LIMIT = 0.8
+
+
+@asynccontextmanager
+async def _open(settings: KafkaSettings, place: Place) -> AsyncGenerator[Send]:
+    topics = Topics.fill(settings.topic, place)
+    session = Session(settings, topics, _door(settings, place), _limit(settings))
+    try:
+        await session.connect()
+        yield session.send
+    finally:
+        await session.disconnect()
+
+
+async def _check(settings: KafkaSettings, place: Place) -> str:
+    topics = Topics.fill(settings.topic, place).names
+    how = settings.describe_security()
+    return await check_topics(_door(settings, place), topics, how, _limit(settings))
+
+
+def _limit(settings: KafkaSettings) -> float:
+    return settings.retry.timeout * _OF_TIMEOUT
+
+
+def _door(settings: KafkaSettings, place: Place) -> Door:
+    return Door(
+        servers=settings.servers,
+        client_id=settings.name_client(place, "sink"),
+        patience=_limit(settings) * _OF_LIMIT,
+        login=log_in(settings),
+    )
+
+
+sink = SinkPlugin(settings=KafkaSettings, open=_open, check=_check)

@@ -1,0 +1,170 @@
+"""Into a cluster: the credentials of this moment, and the first broker that lets us in.
+
+aiokafka's own way in keeps its reasons to its log, tries one broker after the other however long
+each is silent, and leaks a socket when cancelled. This one does neither; sinks and approval
+sources both come in by it.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from aiokafka.abc import AbstractTokenProvider
+from aiokafka.conn import AIOKafkaConnection, create_conn
+from aiokafka.errors import AuthenticationFailedError
+from aiokafka.protocol.metadata import MetadataRequest
+
+from bridge.plugins import TokenSource, Unavailable, read_secret
+from sinks.kafka.errors import why_not_connected
+from sinks.kafka.settings import Connection, Sasl
+
+# Its lines repeat, several times a second, what results say once; debug ones quote passwords.
+logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
+
+HEAD_START = 0.5
+"""How long one broker may be silent before the next is tried as well, in seconds."""
+_FAILURES = (Exception,)
+
+
+@dataclass(frozen=True)
+class _Tokens(AbstractTokenProvider):  # type: ignore[misc]
+    """A token source as aiokafka wants it; equal when the source is."""
+
+    source: TokenSource
+    named: Mapping[str, str] = field(default_factory=dict)
+
+    async def token(self) -> str:
+        try:
+            return await self.source.token()
+        except Unavailable as error:
+            # Any other exception would end aiokafka's background tasks for good.
+            raise AuthenticationFailedError(str(error)) from error
+
+    def extensions(self) -> dict[str, str]:
+        return dict(self.named)
+
+
+def log_in(connection: Connection) -> dict[str, Any]:
+    """The options of aiokafka for security, from files as they are now; equal until one changes.
+
+    Raises `Unavailable` when a file cannot be used.
+    """
+    tls, sasl = connection.tls, connection.sasl
+    protocol = ("SASL_" if sasl else "") + ("SSL" if tls else "PLAINTEXT")
+    options: dict[str, Any] = {"security_protocol": protocol}
+    if tls is not None:
+        options["ssl_context"] = tls.context()
+    return options | (_sasl(sasl) if sasl is not None else {})
+
+
+def _sasl(sasl: Sasl) -> dict[str, Any]:
+    options: dict[str, Any] = {"sasl_mechanism": sasl.mechanism}
+    if sasl.tokens is not None:
+        options["sasl_oauth_token_provider"] = _Tokens(sasl.tokens, sasl.extensions)
+    if sasl.password is not None:
+        options["sasl_plain_username"] = sasl.username
+        options["sasl_plain_password"] = read_secret(sasl.password, "the SASL password")
+    return options
+
+
+@dataclass(frozen=True)
+class Door:
+    """Where to knock and what to say."""
+
+    servers: list[tuple[str, int]]
+    client_id: str
+    patience: float
+    """For one request, in seconds."""
+    login: Mapping[str, Any] = field(repr=False)
+
+    async def enter(self) -> AIOKafkaConnection:
+        """A connection to any of the servers. Raises `Unavailable` with the reason of each."""
+        waiting = random.sample(self.servers, len(self.servers))
+        knocking: dict[asyncio.Task[AIOKafkaConnection], str] = {}
+        reasons: dict[str, str] = {}
+        try:
+            while waiting or knocking:
+                if waiting:
+                    host, port = waiting.pop()
+                    knocking[asyncio.create_task(self.knock(host, port))] = f"{host}:{port}"
+                entered = await self._first(knocking, reasons, hurry=bool(waiting))
+                if entered is not None:
+                    return entered
+        finally:
+            await _turn_away(knocking)
+        raise Unavailable(_together(reasons))
+
+    async def knock(self, host: str, port: int) -> AIOKafkaConnection:
+        """A connection to this broker, authenticated; what it raises is aiokafka's."""
+        patience = int(self.patience * 1000)
+        return await create_conn(
+            host, port, client_id=self.client_id, request_timeout_ms=patience, **self.login
+        )
+
+    async def _first(
+        self,
+        knocking: dict[asyncio.Task[AIOKafkaConnection], str],
+        reasons: dict[str, str],
+        *,
+        hurry: bool,
+    ) -> AIOKafkaConnection | None:
+        done, _ = await asyncio.wait(
+            knocking,
+            timeout=HEAD_START if hurry else None,
+            return_when=asyncio.FIRST_COMPLETED,
+        )
+        for task in done:
+            problem = task.exception()
+            if problem is None:
+                del knocking[task]
+                return task.result()
+            reasons[knocking.pop(task)] = why_not_connected(problem, self.patience)
+        return None
+
+
+async def _turn_away(knocking: Mapping[asyncio.Task[AIOKafkaConnection], str]) -> None:
+    for task in knocking:
+        task.cancel()
+    for late in await asyncio.gather(*knocking, return_exceptions=True):
+        if isinstance(late, AIOKafkaConnection):
+            hang_up(late)
+
+
+def _together(reasons: Mapping[str, str]) -> str:
+    """Brokers that have the same to say say it once."""
+    alike: dict[str, list[str]] = {}
+    for server, reason in sorted(reasons.items()):
+        alike.setdefault(reason, []).append(server)
+    return "; ".join(f"{', '.join(servers)}: {reason}" for reason, servers in alike.items())
+
+
+def hang_up(connection: AIOKafkaConnection) -> None:
+    """Close at once; waiting for the far side to agree could take forever."""
+    writer = connection._writer  # noqa: SLF001  there is no other way to its transport
+    connection.close()
+    if writer is not None:
+        writer.transport.abort()
+
+
+def use_door(client: Any, door: Door) -> None:
+    """Let an aiokafka client (of a producer or a consumer) come in by *door* when it starts."""
+    client.bootstrap = partial(_bootstrap, client, door)
+
+
+async def _bootstrap(client: Any, door: Door) -> None:
+    connection = await door.enter()
+    try:
+        metadata = await connection.send(MetadataRequest([]))
+    except _FAILURES as error:
+        reason = why_not_connected(error, door.patience)
+        raise Unavailable(f"{connection.host}:{connection.port}: {reason}") from None
+    finally:
+        hang_up(connection)
+    if not metadata.brokers:
+        raise Unavailable(f"{connection.host}:{connection.port}: it knows no brokers yet")
+    client.cluster.update_metadata(metadata)
+    client._sync_task = asyncio.create_task(client._md_synchronizer())  # noqa: SLF001  as its own bootstrap does

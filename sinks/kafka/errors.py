@@ -1,0 +1,157 @@
+"""What aiokafka raises, put into our two words and one sentence; the only place that does it."""
+
+import ssl
+from collections.abc import Callable
+from socket import gaierror
+from typing import Any
+
+from aiokafka import errors
+
+from bridge.plugins import Rejected, Unavailable
+
+
+class Lost(Unavailable):
+    """The connection is no good: the sink must be entered anew."""
+
+
+class InvalidRecordError(errors.BrokerResponseError):  # type: ignore[misc]
+    """A code that aiokafka does not know, and would take for an unknown error of the broker."""
+
+    errno = 87
+    message = "INVALID_RECORD"
+    description = "The broker's validation refused the record."
+
+
+errors.kafka_errors.setdefault(InvalidRecordError.errno, InvalidRecordError)
+
+Verdict = Unavailable | Rejected
+_Say = Callable[[Exception, str], Verdict]
+
+
+def _unavailable(text: str) -> _Say:
+    return lambda _, topic: Unavailable(text.format(topic=topic))
+
+
+def _rejected(text: str) -> _Say:
+    return lambda _, topic: Rejected(text.format(topic=topic))
+
+
+def _lost(text: str) -> _Say:
+    return lambda _, topic: Lost(text.format(topic=topic))
+
+
+_TOO_LARGE = _rejected("the record is too large for topic {topic}")
+_FORBIDDEN = "the broker does not allow this client to write topic {topic}"
+_SILENT = _lost("the broker did not acknowledge in time")
+
+_VERDICTS: dict[type[BaseException], _Say] = {
+    # Never: the same record would meet the same answer.
+    errors.MessageSizeTooLargeError: _TOO_LARGE,
+    errors.RecordListTooLargeError: _TOO_LARGE,
+    errors.RecordTooLargeError: _TOO_LARGE,
+    errors.InvalidTopicError: _rejected("the broker says that {topic} is no name for a topic"),
+    errors.CorruptRecordException: _rejected("the broker says twice that the record is corrupt"),
+    InvalidRecordError: _rejected("the broker's validation refuses the record on topic {topic}"),
+    errors.InvalidTimestampError: _rejected("topic {topic} does not take the record's timestamp"),
+    # For somebody to put right; until then it waits.
+    errors.TopicAuthorizationFailedError: _unavailable(_FORBIDDEN),
+    errors.ClusterAuthorizationFailedError: _unavailable(_FORBIDDEN),
+    errors.PolicyViolationError: _unavailable("a policy of the broker forbids it on topic {topic}"),
+    errors.UnknownTopicOrPartitionError: _unavailable(
+        "topic {topic} does not exist, and the broker does not create it"
+    ),
+    errors.UnsupportedCodecError: _unavailable("the compression cannot be used here"),
+    errors.UnsupportedForMessageFormatError: _unavailable("topic {topic} cannot hold headers"),
+    # Of the cluster, and passing.
+    errors.LeaderNotAvailableError: _unavailable("a partition of topic {topic} has no leader"),
+    errors.NotLeaderForPartitionError: _unavailable(
+        "the leader of a partition of topic {topic} has moved"
+    ),
+    errors.NotEnoughReplicasError: _unavailable("topic {topic} has too few replicas in sync"),
+    errors.NotEnoughReplicasAfterAppendError: _unavailable(
+        "topic {topic} has too few replicas in sync"
+    ),
+    errors.KafkaStorageError: _unavailable("the broker cannot write its disk"),
+    # Of the connection.
+    errors.NodeNotReadyError: _lost("the broker that leads the partition cannot be reached"),
+    errors.KafkaConnectionError: _lost("the connection broke"),
+    errors.RequestTimedOutError: _SILENT,
+    errors.KafkaTimeoutError: _SILENT,
+    TimeoutError: _SILENT,
+    # All else may pass with a new connection, and is named as aiokafka names it.
+    errors.BrokerResponseError: lambda error, _: Unavailable(f"the broker said: {error}"),
+    errors.KafkaError: lambda error, _: Lost(str(error)),
+    errors.ConsumerStoppedError: _lost("the consumer is stopped"),
+    errors.IllegalOperation: lambda error, _: Lost(str(error) or "IllegalOperation"),
+}
+
+
+def verdict(error: Exception, topic: str) -> Verdict:
+    """What a record's error means for its CloudEvent."""
+    for kind in type(error).__mro__:
+        if kind in _VERDICTS:
+            return _VERDICTS[kind](error, topic)
+    return Lost(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
+
+
+def _tls(error: ssl.SSLError) -> str:
+    reason = error.reason or ""
+    if reason == "WRONG_VERSION_NUMBER" or "RECORD_LAYER" in reason:
+        return "it does not speak TLS there"
+    if "ALERT" in reason:
+        said = reason.partition("ALERT_")[2].replace("_", " ").lower()
+        return f"it refuses our side of TLS ({said or reason}); is a client certificate needed?"
+    return f"TLS failed: {reason or error}"
+
+
+def _words(error: BaseException) -> str:
+    said = " ".join(str(argument) for argument in error.args if isinstance(argument, str))
+    return said or type(error).__name__
+
+
+_CONNECTING: list[tuple[tuple[type[BaseException], ...], Callable[[Any], str]]] = [
+    ((Unavailable,), lambda cause: f"there is no token: {cause}"),
+    (
+        (ssl.SSLCertVerificationError,),
+        lambda cause: f"its certificate is not accepted: {cause.verify_message}",
+    ),
+    ((ssl.SSLError,), _tls),
+    ((gaierror,), lambda _: "its name cannot be resolved"),
+    ((ConnectionRefusedError,), lambda _: "nothing listens there"),
+    (
+        (errors.UnsupportedSaslMechanismError,),
+        lambda _: "it does not take this SASL mechanism",
+    ),
+    (
+        (errors.SaslAuthenticationFailed, errors.AuthenticationFailedError),
+        lambda cause: f"it refuses the login: {_words(cause)}",
+    ),
+    (
+        (errors.IllegalSaslStateError,),
+        lambda _: "it does not expect SASL, as a listener without it does",
+    ),
+    (
+        (EOFError, ConnectionError, errors.KafkaConnectionError),
+        lambda _: "it hung up, as a listener with other settings for tls and sasl does",
+    ),
+    ((OSError,), lambda cause: cause.strerror or str(cause)),
+    ((ValueError, AssertionError), lambda cause: f"it refuses the login: {_words(cause)}"),
+]
+
+
+def why_not_connected(error: BaseException, patience: float) -> str:
+    """Why one broker could not be entered, to follow its address and a colon."""
+    cause = _root(error)
+    if isinstance(cause, TimeoutError):
+        return f"no answer within {patience:g} s"
+    for kinds, say in _CONNECTING:
+        if isinstance(cause, kinds):
+            return say(cause)
+    return str(cause) or type(cause).__name__
+
+
+def _root(error: BaseException) -> BaseException:
+    """A KafkaError says that the connection closed; what closed it is the cause."""
+    while isinstance(error, errors.KafkaError) and error.__cause__ is not None:
+        error = error.__cause__
+    return error

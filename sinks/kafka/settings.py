@@ -1,0 +1,172 @@
+"""The keys of Kafka: one connection for both directions, and what the sink makes of it."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Literal, Self
+
+from aiokafka.codec import has_lz4, has_snappy, has_zstd
+from pydantic import Field, field_validator, model_validator
+
+from bridge.plugins import (
+    ManagedIdentity,
+    OAuth,
+    Place,
+    Secret,
+    Settings,
+    SinkSettings,
+    TLSOption,
+    TokenSource,
+    is_loopback,
+)
+from sinks.kafka.topics import validate_topic
+
+DEFAULT_PORT = 9092
+_SERVER = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]{1,253})(?::(?P<port>\d{1,5}))?")
+_EXTENSION = re.compile(r"[A-Za-z]{1,64}")
+_CODECS = {"lz4": has_lz4, "snappy": has_snappy, "zstd": has_zstd}
+
+Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
+
+
+class Sasl(Settings):
+    """How the bridge proves who it is, unless its certificate does."""
+
+    mechanism: Mechanism
+    username: str | None = Field(None, min_length=1, description="PLAIN and SCRAM")
+    password: Secret | None = Field(None, description="PLAIN and SCRAM")
+    oauth: OAuth | None = Field(None, description="OAUTHBEARER, with client credentials")
+    managed_identity: ManagedIdentity | None = Field(
+        None, description="OAUTHBEARER, with the VM's own Azure identity"
+    )
+    extensions: Mapping[str, str] = Field({}, description="SASL extensions of OAUTHBEARER")
+
+    @property
+    def tokens(self) -> TokenSource | None:
+        return self.oauth or self.managed_identity
+
+    @field_validator("extensions")
+    @classmethod
+    def _clean(cls, extensions: Mapping[str, str]) -> Mapping[str, str]:
+        for name, value in extensions.items():
+            if not _EXTENSION.fullmatch(name) or name == "auth" or not value.isprintable():
+                raise ValueError(f"{name!r} is not an extension; a name has letters only")
+        return extensions
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        by_password = bool(self.username) and self.password is not None
+        some_password = self.username is not None or self.password is not None
+        sources = [self.oauth, self.managed_identity].count(None)
+        if self.mechanism != "OAUTHBEARER":
+            if not by_password or sources != 2 or self.extensions:
+                raise ValueError(f"{self.mechanism} takes username and password, and no more")
+        elif some_password or sources != 1:
+            raise ValueError("OAUTHBEARER takes either oauth or managed_identity, and no password")
+        return self
+
+
+class Connection(Settings):
+    """How to reach a cluster; sinks and approval sources have the same keys for it."""
+
+    bootstrap_servers: tuple[str, ...] = Field(
+        description="HOST:PORT of one broker or more; the rest is found through them",
+        json_schema_extra={"minItems": 1},
+    )
+    client_id: str | None = Field(
+        None, min_length=1, description="may hold {vm_id} and its like; else the bridge makes one"
+    )
+    tls: TLSOption = None
+    sasl: Sasl | None = None
+    insecure: bool = Field(
+        default=False, description="a password or token in clear text beyond loopback is meant"
+    )
+
+    @field_validator("bootstrap_servers")
+    @classmethod
+    def _addresses(cls, servers: tuple[str, ...]) -> tuple[str, ...]:
+        if not servers:
+            raise ValueError("is empty; name one broker or more, as in kafka-1.example:9092")
+        return tuple(_address(server) for server in servers)
+
+    @field_validator("client_id")
+    @classmethod
+    def _placeholders(cls, client_id: str | None) -> str | None:
+        return client_id and Place.validate(client_id)
+
+    @model_validator(mode="after")
+    def _safe(self) -> Self:
+        shown = self.sasl is not None and self.sasl.mechanism in {"PLAIN", "OAUTHBEARER"}
+        far = [host for host, _ in self.servers if not is_loopback(host)]
+        if shown and far and not self.tls and not self.insecure:
+            what = "password" if self.sasl and self.sasl.mechanism == "PLAIN" else "token"
+            raise ValueError(
+                f"the {what} would go to {far[0]} in clear text; set tls, or insecure: true"
+            )
+        return self
+
+    @property
+    def servers(self) -> list[tuple[str, int]]:
+        split = (server.rpartition(":") for server in self.bootstrap_servers)
+        return [(host.strip("[]"), int(port)) for host, _, port in split]
+
+    def name_client(self, place: Place, role: str) -> str:
+        """`seb-<vm id>-<role>-<name>`: quotas, logs and the eyes of operators tell them apart."""
+        if self.client_id is not None:
+            return place.fill(self.client_id)
+        vm = place.names.get("vm_id") or place.names.get("vm_name")
+        parts = ("seb", vm, role, place.sink)
+        return "-".join(re.sub(r"[^A-Za-z0-9._-]", "_", part) for part in parts if part)
+
+    def describe_security(self) -> str:
+        tls = self.tls
+        how = "without TLS" if tls is None else "over TLS"
+        if tls is not None and tls.insecure:
+            how = "over TLS that checks nothing"
+        if tls is not None and tls.certificate:
+            how += " with a client certificate"
+        return f"{how}, by SASL {self.sasl.mechanism}" if self.sasl else how
+
+
+class KafkaSettings(Connection, SinkSettings):
+    """Which topic, and how CloudEvents are put into records."""
+
+    type: Literal["kafka"]
+    topic: str = Field("azure.scheduled-events", description="may hold {event_type}, {vm_name}, …")
+    mode: Literal["binary", "structured"] = Field(
+        "binary", description="binary: attributes in headers; structured: all in the value"
+    )
+    compression: Literal["none", "gzip", "lz4", "snappy", "zstd"] = "none"
+    keep_connected: bool = Field(
+        default=True, description="false: connections are closed when nothing is sent for 10s"
+    )
+
+    @field_validator("topic")
+    @classmethod
+    def _legal_topic(cls, topic: str) -> str:
+        return validate_topic(topic)
+
+    @field_validator("compression")
+    @classmethod
+    def _installed(cls, name: str) -> str:
+        if name in _CODECS and not _CODECS[name]():
+            raise ValueError(
+                f"{name} needs the package cramjam; pip install cramjam, or use gzip or none"
+            )
+        return name
+
+    def describe(self) -> str:
+        servers = ", ".join(self.bootstrap_servers)
+        return (
+            f"writes CloudEvents in {self.mode} mode to Kafka topic {self.topic} "
+            f"at {servers} {self.describe_security()}"
+        )
+
+
+def _address(server: Any) -> str:
+    match = _SERVER.fullmatch(server.strip())
+    port = int(match["port"] or DEFAULT_PORT) if match else 0
+    if match is None or not 0 < port < 65536:
+        raise ValueError(
+            f"{server!r} is not a broker's address; write HOST:PORT, as in kafka-1.example:9092"
+        )
+    return f"{match['host']}:{port}"
