@@ -10,27 +10,39 @@ from bridge.status import stuck
 
 log = logging.getLogger(__name__)
 
-EVERY = 60.0
-EVERY_IN_TROUBLE = 5.0
+TRIM_EVERY = 60.0
+MEND_EVERY = 5.0
 
 
 async def keep_house(runtime: Runtime) -> None:
-    """Go round for ever: often while the journal is in trouble, else once a minute."""
+    """Trim once a minute, and look every few seconds whether there is something to mend."""
     while True:
         await tidy(runtime)
-        await asyncio.sleep(EVERY_IN_TROUBLE if runtime.journal.trouble else EVERY)
+        for _ in range(round(TRIM_EVERY / MEND_EVERY)):
+            await asyncio.sleep(MEND_EVERY)
+            await mend(runtime)
 
 
 async def tidy(runtime: Runtime) -> None:
-    """One round."""
+    """One round of everything."""
+    await mend(runtime)
+    await trim(runtime)
+
+
+async def mend(runtime: Runtime) -> None:
+    """Get from memory back to the file, and report what was set aside."""
     journal = runtime.journal
     if await journal.repair():
         await _audit(runtime, "journal.restored", {"path": journal.path.name})
     while journal.quarantined:
         await _audit(runtime, "journal.set-aside", {"file": journal.quarantined.pop(0)})
+
+
+async def trim(runtime: Runtime) -> None:
+    """Let go of what is old and settled, and say what had to go before it was."""
     limits = runtime.config.journal
     sinks = runtime.config.sinks.items()
-    trimmed = await journal.trim(
+    trimmed = await runtime.journal.trim(
         now=time.time(),
         keep=limits.keep,
         max_size=limits.max_size,

@@ -5,7 +5,7 @@ import random
 from pathlib import Path
 
 import pytest
-from support.bridge_process import Stage, stage, until
+from support.bridge_process import Stage, stage
 from support.judge import judge, transitions
 
 SEED = 20261115
@@ -96,7 +96,7 @@ async def live_through(folder: Path, kills: int, seed: int) -> Stage:
         blowing.cancel()
         weather.clear()
         await at.start()
-        await until(lambda: not at.world.entries, "all events to end")
+        await at.until(lambda: not at.world.entries, "all events to end")
         await at.polled(3)
         assert await at.stop() == 0
     return at

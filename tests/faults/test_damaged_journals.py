@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.bridge_process import Stage, stage, until
+from support.bridge_process import Stage, stage
 from support.judge import kind, lines, told
 
 from bridge.simulator import VM, Scenario
@@ -93,16 +93,16 @@ async def test_a_journal_that_turns_corrupt_under_way_is_set_aside(tmp_path: Pat
     async with stage(tmp_path) as at:
         at.world.create(name="kept", type="Reboot", notice="1h", started_for=None)
         await at.start()
-        await until(lambda: len(at.files) == 2 and told(at.files[0], "scheduled"), "a start")
+        await at.until(lambda: len(at.files) == 2 and told(at.files[0], "scheduled"), "a start")
         at.world.start("kept")
-        await until(lambda: all(told(path, "started") for path in at.files), "the event's start")
+        await at.until(lambda: all(told(path, "started") for path in at.files), "the event's start")
         checkpoint(at.journal)
         with at.journal.open("r+b") as file:
             file.seek(PAGE)
             file.write(random.Random(1).randbytes(at.journal.stat().st_size - PAGE))
         at.world.create(name="late", type="Freeze", notice="1h")
         await at.until_said("journal.set_aside")
-        await until(lambda: len(told(at.files[1], "scheduled")) == 2, "the other event")
+        await at.until(lambda: len(told(at.files[1], "scheduled")) == 2, "the other event")
         await at.polled(2)
         assert await at.stop() == 0
         assert len(set_aside(at, "corrupt")) == 1

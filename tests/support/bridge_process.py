@@ -93,6 +93,22 @@ class Stage:
         await self.start("--once", faults=faults or None)
         return await self.ended()
 
+    async def beside(self) -> tuple[int, str]:
+        """What a second process comes to, and what it says, while the first one runs."""
+        process = await asyncio.create_subprocess_exec(
+            *COMMAND, "run", "-c", str(self._file),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )  # fmt: skip
+        try:
+            async with asyncio.timeout(PATIENCE):
+                said, _ = await process.communicate()
+        finally:
+            if process.returncode is None:
+                process.kill()
+        return process.returncode, said.decode()
+
     async def ended(self) -> int:
         """The exit code, once there is one; a signal is negative."""
         async with asyncio.timeout(PATIENCE):
@@ -138,8 +154,13 @@ class Stage:
         records = [json.loads(line) for line in self.output().splitlines() if line[:1] == "{"]
         return [record for record in records if record["event"] == event]
 
-    async def until_said(self, event: str, times: int = 1) -> None:
-        await until(lambda: len(self.said(event)) >= times, f"{event} in the log")
+    async def until(self, condition: Callable[[], object], what: str) -> None:
+        """Wait for something that the running process does."""
+        await until(lambda: condition() or self.dead, what, self.output)
+        assert condition(), f"{what}: the process is dead\n{self.output()}"
+
+    async def until_said(self, event: str) -> None:
+        await self.until(lambda: self.said(event), f"{event} in the log")
 
     async def __aenter__(self) -> Self:
         return self
@@ -170,9 +191,12 @@ def file_sink(folder: Path, name: str, **more: Any) -> dict[str, Any]:
     return {"type": "file", "path": str(folder / f"{name}.jsonl"), **more}
 
 
-async def until(condition: Callable[[], object], what: str) -> None:
-    async with asyncio.timeout(PATIENCE) as patience:
-        while not condition():
-            if patience.when() - asyncio.get_running_loop().time() < 1:
-                raise AssertionError(f"waited in vain for {what}")
-            await asyncio.sleep(0.01)
+async def until(
+    condition: Callable[[], object], what: str, explain: Callable[[], str] = str
+) -> None:
+    try:
+        async with asyncio.timeout(PATIENCE):
+            while not condition():
+                await asyncio.sleep(0.01)
+    except TimeoutError:
+        raise AssertionError(f"waited in vain for {what}\n{explain()}") from None

@@ -3,6 +3,7 @@
 The first argument is a JSON object of faults, the others are those of `seb`.
 """
 
+import importlib
 import itertools
 import json
 import os
@@ -13,11 +14,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import bridge.journal.schema as schema
+import bridge.app
+import bridge.cli
+import bridge.plugins
 import bridge.poller
-import sinks.file
-from bridge.cli import main
 from bridge.dispatcher import Dispatcher
+from bridge.journal import schema
 from bridge.journal.store import Store
 from sinks._lines import LineFile
 
@@ -114,7 +116,19 @@ def pages(limit_file: str) -> None:
 
 
 def user(number: int) -> None:
-    """Go on as somebody who is not root; all that is imported is imported by now."""
+    """Go on as somebody who is not root.
+
+    All that is found or imported later is found now: whoever that is may not see where it stands.
+    """
+    late = ("bridge.commands.run", "bridge.web", "yaml", "cloudevents.core.formats.json")
+    codecs = [f"encodings.{name}" for name in ("ascii", "idna", "latin_1", "utf_8_sig")]
+    for name in (*late, *codecs):
+        importlib.import_module(name)
+    points = bridge.plugins.entry_points(group=bridge.plugins.SINKS)
+    points = [point for point in points if point.load()]
+    bridge.plugins.entry_points = lambda group: points
+    release = bridge.app.version("scheduled-events-bridge")
+    bridge.app.version = bridge.cli.version = lambda name: release
     os.setgroups([])
     os.setgid(number)
     os.setuid(number)
@@ -124,20 +138,21 @@ def jitter(seconds: float) -> None:
     bridge.poller.JITTER = seconds
 
 
-def umask(mask: int) -> None:
-    os.umask(mask)
-
-
 FAULTS = {
     each.__name__: each
     for each in (
-        before_commit, after_commit, around_migration, after_send, half_line, pages, user, jitter,
-        umask,
+        before_commit,
+        after_commit,
+        around_migration,
+        after_send,
+        half_line,
+        pages,
+        user,
+        jitter,
     )
-}  # fmt: skip
+}
 
 if __name__ == "__main__":
-    del sinks
     for name, value in json.loads(sys.argv[1]).items():
         FAULTS[name](value)
-    sys.exit(main(sys.argv[2:]))
+    sys.exit(bridge.cli.main(sys.argv[2:]))
