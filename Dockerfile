@@ -24,6 +24,6 @@ VOLUME /var/lib/scheduled-events-bridge
 USER 65532:65532
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=30s --timeout=5s --start-period=20s \
-  CMD ["python", "-c", "import urllib.request as r; r.build_opener(r.ProxyHandler({})).open('http://127.0.0.1:17245/livez', timeout=4)"]
+  CMD ["seb", "health"]
 ENTRYPOINT ["seb"]
 CMD ["run"]

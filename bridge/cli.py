@@ -15,6 +15,7 @@ COMMANDS = {
     "events": ("bridge.commands.events", "pending and past scheduled events"),
     "sinks": ("bridge.commands.sinks", "delivery state of each sink"),
     "dead-letters": ("bridge.commands.dead_letters", "what a sink refused for good"),
+    "health": ("bridge.commands.health", "whether the bridge lives: exit code 0, else 1"),
     "schema": ("bridge.commands.schema", "print a JSON Schema or the AsyncAPI document"),
 }
 

@@ -147,9 +147,11 @@ def _absent(way: Way, error: OSError) -> str:
 
 
 def _sentence(status: int, body: bytes) -> str:
-    """What the problem document says, or at least the status."""
+    """What the problem document or a probe says, or at least the status."""
     try:
         problem = json.loads(body)
-        return str(problem["detail"])
-    except (ValueError, KeyError, TypeError):
+        if "reasons" in problem:
+            return "; ".join(f"{one['what']}: {one['why']}" for one in problem["reasons"])
+        return str(problem.get("why") or problem["detail"])
+    except (ValueError, KeyError, TypeError, AttributeError):
         return f"The bridge answered with status {status}."

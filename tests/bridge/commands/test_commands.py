@@ -6,7 +6,7 @@ import pytest
 from support.served_bridge import announce, bridge, config, end, kill
 from support.world import ME
 
-from bridge.commands import dead_letters, events, schema, sinks
+from bridge.commands import dead_letters, events, health, schema, sinks
 from bridge.journal import Verdict
 
 FIRST = "602D9444-D2CD-49C7-8624-8643E7171297"
@@ -235,3 +235,20 @@ def test_a_schema_that_there_is_not_is_a_usage_error(capsys):
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith("seb: there is no schema 'confg'")
+
+
+async def test_a_bridge_that_lives_is_told_by_the_exit_code(seb, running):
+    assert await seb(health) == (0, "alive\n", "")
+    running.runtime.status.started -= 1000
+    running.runtime.status.source.last_poll = None
+    code, out, err = await seb(health)
+    assert (code, out) == (1, "")
+    assert "the poll loop has not moved" in err
+
+
+async def test_a_bridge_that_is_not_ready_says_why(seb, running):
+    assert await seb(health, "--ready") == (0, "ready\n", "")
+    running.runtime.status.source.last_good = None
+    code, out, err = await seb(health, "--ready")
+    assert (code, out) == (1, "")
+    assert err.startswith("seb: source: the metadata service has not answered yet")
