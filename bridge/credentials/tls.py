@@ -2,7 +2,7 @@
 
 import ssl
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, Self
+from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -61,8 +61,12 @@ class TLS(Settings):
         return context
 
     def _show(self, context: ssl.SSLContext, certificate: Path, key: Path) -> None:
+        asked = False
+
         def password() -> str:
             """Asked for an encrypted key only; without it OpenSSL would ask on the terminal."""
+            nonlocal asked
+            asked = True
             if self.key_password is None:
                 raise Unavailable(f"the key in {key} is encrypted, so it needs key_password")
             return read_secret(self.key_password, "key_password")
@@ -70,7 +74,7 @@ class TLS(Settings):
         try:
             context.load_cert_chain(certificate, key, password)
         except ssl.SSLError as error:
-            _refuse(error, certificate, key)
+            raise _refusal(error, certificate, key, asked=asked) from None
         except OSError as error:
             raise Unavailable(f"{certificate}, {key}: {error.strerror}") from None
 
@@ -97,16 +101,15 @@ def _trust(context: ssl.SSLContext, ca: Path) -> None:
         raise Unavailable(f"{ca} cannot be read: {error.strerror}") from None
 
 
-def _refuse(error: ssl.SSLError, certificate: Path, key: Path) -> NoReturn:
+def _refusal(error: ssl.SSLError, certificate: Path, key: Path, *, asked: bool) -> Unavailable:
+    """OpenSSL's reasons are few; *asked* is whether the key is encrypted."""
     if error.reason == "KEY_VALUES_MISMATCH":
-        why = f"the key in {key} does not belong to the certificate in {certificate}"
-    elif error.reason in {"BAD_DECRYPT", "BAD_PASSWORD_READ", "PKCS12_CIPHERFINAL_ERROR"}:
-        why = f"key_password does not open the key in {key}"
-    elif certificate == key:
-        why = f"{certificate} does not hold a PEM certificate and its key"
-    else:
-        why = f"{certificate} and {key} are not a PEM certificate and its key"
-    raise Unavailable(why) from None
+        return Unavailable(f"the key in {key} does not belong to the certificate in {certificate}")
+    if asked:
+        return Unavailable(f"key_password does not open the key in {key}")
+    if certificate == key:
+        return Unavailable(f"{certificate} does not hold a PEM certificate and its key")
+    return Unavailable(f"{certificate} and {key} are not a PEM certificate and its key")
 
 
 def _switch(value: object) -> object:

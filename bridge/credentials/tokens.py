@@ -42,8 +42,14 @@ class TokenSource(Settings):
 
     async def token(self) -> str:
         """A token that holds for a while yet. Raises `Unavailable` when there is none."""
-        shared = _shared.setdefault(asyncio.get_running_loop(), {})
-        return await shared.setdefault(self, _Kept()).get(self.fetch)
+        return await self._kept().get(self.fetch)
+
+    def forget(self) -> None:
+        """Whoever was shown the token did not take it: the next one is asked for anew."""
+        self._kept().token = None
+
+    def _kept(self) -> "_Kept":
+        return _shared.setdefault(asyncio.get_running_loop(), {}).setdefault(self, _Kept())
 
     @abstractmethod
     async def fetch(self) -> Token:

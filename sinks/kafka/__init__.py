@@ -34,7 +34,7 @@ async def _open(settings: KafkaSettings, place: Place) -> AsyncGenerator[Send]:
 
 async def _check(settings: KafkaSettings, place: Place) -> str:
     topics = Topics.fill(settings.topic, place).names
-    how = settings.describe_security()
+    how = settings.describe_security("authenticated by")
     return await check_topics(_door(settings, place), topics, how, _limit(settings))
 
 

@@ -16,12 +16,17 @@ from bridge.plugins import Unavailable
 from sinks.kafka.connecting import Door, hang_up
 from sinks.kafka.errors import InvalidRecordError, verdict, why_not_connected
 
-_NOTHING_TO_WRITE = (
+_NOTHING_TO_WRITE = {
     errors.NoError,
     InvalidRecordError,
     errors.CorruptRecordException,
     errors.InvalidRequestError,
-)
+}
+_NOT_WRITABLE = {
+    errors.TopicAuthorizationFailedError,
+    errors.ClusterAuthorizationFailedError,
+    errors.UnknownTopicOrPartitionError,
+}
 
 
 async def check_topics(door: Door, topics: list[str], who: str, limit: float) -> str:
@@ -77,6 +82,7 @@ async def _writable(
     found: list[tuple[str, dict[int, int]]],
 ) -> str:
     """Ask each leader at the address that the cluster gives for it: producers use no other."""
+    doubts: list[str] = []
     for leader in sorted({leader for _, leaders in found for leader in leaders}):
         host, port = addresses[leader]
         try:
@@ -89,19 +95,24 @@ async def _writable(
         try:
             for topic, leaders in found:
                 if leader in leaders:
-                    await _probe(door, connection, topic, leaders[leader])
+                    doubts += await _doubts(door, connection, topic, leaders[leader])
         except Unavailable as error:
             raise Unavailable(f"{entered}, but: {error}") from None
         finally:
             hang_up(connection)
+    proved = f"not proved to be writable ({doubts[0]})" if doubts else "may be written"
     names = ", ".join(topic for topic, _ in found)
-    return f"{entered}; topic {names} exists and may be written (nothing was published)"
+    return f"{entered}; topic {names} exists and {proved}; nothing was published"
 
 
-async def _probe(door: Door, connection: AIOKafkaConnection, topic: str, partition: int) -> None:
+async def _doubts(
+    door: Door, connection: AIOKafkaConnection, topic: str, partition: int
+) -> list[str]:
+    """Brokers other than Apache Kafka may have ideas of their own about an empty request."""
     request = ProduceRequest(None, -1, int(door.patience * 1000), [(topic, [(partition, b"")])])
     answer = await _asked(door, connection, request)
     [(_, [(_, code, *_)])] = answer.topics
     kind = errors.for_code(code)
-    if kind not in _NOTHING_TO_WRITE:
+    if kind in _NOT_WRITABLE:
         raise verdict(kind(), topic)
+    return [] if kind in _NOTHING_TO_WRITE else [f"the broker answered with error {code}"]

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from aiokafka.abc import AbstractTokenProvider
-from aiokafka.conn import AIOKafkaConnection, create_conn
+from aiokafka.conn import AIOKafkaConnection, OAuthAuthenticator
 from aiokafka.errors import AuthenticationFailedError
 from aiokafka.protocol.metadata import MetadataRequest
 
@@ -46,6 +46,23 @@ class _Tokens(AbstractTokenProvider):  # type: ignore[misc]
 
     def extensions(self) -> dict[str, str]:
         return dict(self.named)
+
+
+class _Bearer(OAuthAuthenticator):  # type: ignore[misc]
+    """Listens to the broker's answer, which aiokafka takes for a welcome whatever it says."""
+
+    async def step(self, payload: bytes | None) -> tuple[bytes, bool] | None:
+        if payload:
+            self._sasl_oauth_token_provider.source.forget()
+            said = payload[:200].decode(errors="replace")
+            raise AuthenticationFailedError(f"the token is not accepted: {said}")
+        step: tuple[bytes, bool] | None = await super().step(payload)
+        return step
+
+
+class _Connection(AIOKafkaConnection):  # type: ignore[misc]
+    def authenticator_oauth(self) -> _Bearer:
+        return _Bearer(sasl_oauth_token_provider=self._sasl_oauth_token_provider)
 
 
 def log_in(connection: Connection) -> dict[str, Any]:
@@ -101,9 +118,11 @@ class Door:
     async def knock(self, host: str, port: int) -> AIOKafkaConnection:
         """A connection to this broker, authenticated; what it raises is aiokafka's."""
         patience = int(self.patience * 1000)
-        return await create_conn(
+        connection = _Connection(
             host, port, client_id=self.client_id, request_timeout_ms=patience, **self.login
         )
+        await connection.connect()
+        return connection
 
     async def _first(
         self,

@@ -128,7 +128,7 @@ _CONNECTING: list[tuple[tuple[type[BaseException], ...], Callable[[Any], str]]] 
     ),
     (
         (errors.IllegalSaslStateError,),
-        lambda _: "it does not expect SASL, as a listener without it does",
+        lambda _: "it does not expect SASL",
     ),
     (
         (EOFError, ConnectionError, errors.KafkaConnectionError),

@@ -62,7 +62,7 @@ class Session:
                 await self._deliver(batch, results)
         lost = [result for result in results if isinstance(result, Lost)]
         if lost and len(lost) == len(results):
-            raise lost[0]
+            raise Unavailable(str(lost[0]))
         return results
 
     async def _renew(self) -> None:

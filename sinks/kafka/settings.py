@@ -117,14 +117,14 @@ class Connection(Settings):
         parts = ("seb", vm, role, place.sink)
         return "-".join(re.sub(r"[^A-Za-z0-9._-]", "_", part) for part in parts if part)
 
-    def describe_security(self) -> str:
+    def describe_security(self, verb: str = "with") -> str:
         tls = self.tls
         how = "without TLS" if tls is None else "over TLS"
         if tls is not None and tls.insecure:
             how = "over TLS that checks nothing"
         if tls is not None and tls.certificate:
             how += " with a client certificate"
-        return f"{how}, by SASL {self.sasl.mechanism}" if self.sasl else how
+        return f"{how}, {verb} SASL {self.sasl.mechanism}" if self.sasl else how
 
 
 class KafkaSettings(Connection, SinkSettings):

@@ -32,19 +32,21 @@ class Topics:
     """A template filled in: one topic for each event type, often the same for all."""
 
     by_type: Mapping[str, str]
+    only: str | None = None
+    """Set when it is the same for all."""
 
     @classmethod
     def fill(cls, template: str, place: Place) -> Self:
         """Raises `Unavailable` while a name is not known yet."""
-        return cls({kind: _fill(template, place, kind) for kind in (*EVENT_TYPES, OTHER)})
+        by_type = {kind: _fill(template, place, kind) for kind in (*EVENT_TYPES, OTHER)}
+        return cls(by_type, by_type[OTHER] if len(set(by_type.values())) == 1 else None)
 
     @property
     def names(self) -> list[str]:
         return list(dict.fromkeys(self.by_type.values()))
 
     def of(self, cloudevent: CloudEvent) -> str:
-        names = self.names
-        return names[0] if len(names) == 1 else self.by_type[_event_type(cloudevent.data)]
+        return self.only or self.by_type[_event_type(cloudevent.data)]
 
 
 def _event_type(data: Mapping[str, object]) -> str:
