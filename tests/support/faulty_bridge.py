@@ -135,7 +135,13 @@ def user(number: int) -> None:
 
 
 def jitter(seconds: float) -> None:
+    """How much later than configured an outage may be told."""
     bridge.poller.JITTER = seconds
+
+
+def backoff(seconds: float) -> None:
+    """The longest wait after a bad answer."""
+    bridge.poller.LONGEST_BACKOFF = seconds
 
 
 FAULTS = {
@@ -149,6 +155,7 @@ FAULTS = {
         pages,
         user,
         jitter,
+        backoff,
     )
 }
 

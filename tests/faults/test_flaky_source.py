@@ -1,0 +1,89 @@
+"""A metadata service on a bad day: errors are not emptiness, and an outage is told once."""
+
+from pathlib import Path
+
+import pytest
+from support.bridge_process import stage
+from support.judge import RANKS, in_order, kind, same_bytes, told, truthful
+
+from bridge.simulator import Fault
+
+OUTAGE, RECOVERY = "source.degraded", "source.recovered"
+ERRORS = (
+    {"kind": "status", "status": 500, "count": 2},
+    {"kind": "status", "status": 404, "count": 1},
+    {"kind": "status", "status": 410, "count": 1},
+    {"kind": "throttle", "count": 1},
+    {"kind": "garbage", "count": 1},
+    {"kind": "wrong-shape", "count": 1},
+    {"kind": "truncated", "count": 1},
+    {"kind": "oversized", "count": 1},
+    {"kind": "reset", "count": 1},
+    {"kind": "redirect", "count": 1},
+    {"kind": "not-modified", "count": 1},
+    {"kind": "empty", "count": 4},
+    {"kind": "delay", "delay": "500ms", "count": 1},
+    {"kind": "skew", "skew": "-3m", "count": 3},
+)
+
+
+@pytest.mark.timeout(60)
+async def test_no_kind_of_bad_answer_is_taken_for_an_end(tmp_path: Path):
+    async with stage(tmp_path, source={"degraded_after": "10m"}) as at:
+        at.world.create(name="started", type="Reboot", status="Started", started_for=None)
+        at.world.create(name="waiting", type="Reboot", notice="1h", started_for=None)
+        await at.start()
+        await at.polled(2)
+        for fault in ERRORS:
+            live = at.world.fault(Fault.model_validate(fault))
+            await at.until(lambda live=live: live not in at.world.faults.live, live.name)
+            await at.polled(2)
+        assert not told(at.files[0], "completed", "canceled")
+        at.world.complete("started")
+        at.world.cancel("waiting")
+        await at.polled(3)
+        assert await at.stop() == 0
+        for path in at.files:
+            ends = [kind(each) for each in told(path, "completed", "canceled")]
+            assert ends == ["completed", "canceled"]
+            assert not told(path, "source.degraded", "source.recovered")
+
+
+@pytest.mark.timeout(60)
+async def test_an_outage_is_told_once_and_its_end_once_also_across_a_kill(tmp_path: Path):
+    async with stage(tmp_path, source={"degraded_after": "1s"}) as at:
+        at.world.create(name="kept", type="Reboot", notice="1h", started_for=None)
+        await at.start(faults={"jitter": 0})
+        await at.polled(2)
+        at.world.fault("status", status=503, name="outage")
+        await at.until(lambda: told(at.files[1], "source.degraded"), "degraded")
+        await at.kill()
+        await at.start(faults={"jitter": 0})
+        await at.until_said("source.server-error")
+        at.world.clear_faults()
+        await at.until(lambda: told(at.files[1], "source.recovered"), "recovered")
+        await at.polled(3)
+        assert await at.stop() == 0
+        for path in at.files:
+            assert [kind(each) for each in told(path, OUTAGE, RECOVERY)] == [OUTAGE, RECOVERY]
+            assert not told(path, "completed", "canceled")
+        assert [*same_bytes(at.files), *in_order(at.files)] == []
+
+
+@pytest.mark.timeout(120)
+async def test_the_flaky_scenario_from_end_to_end(tmp_path: Path):
+    """Hurried sixtyfold, and so is the bridge: many of the faults wait for a number of requests."""
+    async with stage(tmp_path, "flaky", speed=60, source={"degraded_after": "1s"}) as at:
+        await at.start(faults={"jitter": 0, "backoff": 0.3})
+        await at.simulator.done()
+        await at.until(lambda: all(told(p, "completed") for p in at.files), "the event's end")
+        await at.polled(3)
+        assert await at.stop() == 0
+        complaints = [*same_bytes(at.files), *in_order(at.files)]
+        assert [*complaints, *truthful(at.simulator.truth, at.files[0])] == []
+        for path in at.files:
+            story = [kind(each) for each in told(path, *RANKS)]
+            assert story == ["scheduled", "started", "completed"]
+            outages = [kind(each) for each in told(path, OUTAGE, RECOVERY)]
+            assert outages
+            assert outages == [OUTAGE, RECOVERY] * (len(outages) // 2)
