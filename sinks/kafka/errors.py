@@ -79,8 +79,10 @@ _VERDICTS: dict[type[BaseException], _Say] = {
     errors.KafkaTimeoutError: _SILENT,
     TimeoutError: _SILENT,
     # All else may pass with a new connection, and is named as aiokafka names it.
-    errors.BrokerResponseError: lambda error, _: Unavailable(f"the broker said: {error}"),
-    errors.KafkaError: lambda error, _: Lost(str(error)),
+    errors.BrokerResponseError: lambda error, _: Unavailable(
+        f"the broker answered {type(error).__name__}"
+    ),
+    errors.KafkaError: lambda error, _: Lost(" ".join(str(error).split())),
     errors.ConsumerStoppedError: _lost("the consumer is stopped"),
     errors.IllegalOperation: lambda error, _: Lost(str(error) or "IllegalOperation"),
 }

@@ -18,7 +18,10 @@ class Proxy:
 
     broker: tuple[str, int]
     port: int = 0
+    named: int = 0
+    """The port that clients are told to go to next; its own unless set."""
     connections: int = 0
+    clients: set[str] = field(default_factory=set)
     refused: set[bytes] = field(default_factory=set)
     _open: asyncio.Event = field(default_factory=asyncio.Event)
     _server: asyncio.Server | None = None
@@ -90,12 +93,14 @@ class Proxy:
     def _asked(self, frame: bytes) -> bytes:
         """What is to be refused is damaged, so that the broker refuses the batch that holds it."""
         (api,) = struct.unpack(">h", frame[:2])
+        (length,) = struct.unpack(">h", frame[8:10])
+        self.clients.add(frame[10 : 10 + length].decode())
         for mark in self.refused if api == PRODUCE else ():
             frame = frame.replace(mark, mark[::-1])
         return frame
 
     def _answered(self, frame: bytes) -> bytes:
-        return frame.replace(self._named(self.broker[1]), self._named(self.port))
+        return frame.replace(self._named(self.broker[1]), self._named(self.named or self.port))
 
     def _named(self, port: int) -> bytes:
         host = b"127.0.0.1"
