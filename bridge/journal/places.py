@@ -54,15 +54,15 @@ def register(store: Store, sinks: Sequence[str], now: float) -> list[str]:
                 (absent, absent, name),
             )
         for name in fresh:
-            _begin(store, name, now)
+            begin(db, name, pending_rows(db), now)
     return fresh
 
 
-def _begin(store: Store, name: str, now: float) -> None:
-    db = store.connection
+def pending_rows(db: sqlite3.Connection) -> set[int]:
+    """The latest row of each pending scheduled event."""
     pending = {safe_id(key) for (key,) in db.execute("SELECT key FROM tracked")}
     latest = db.execute("SELECT key, MAX(seq) FROM outbox GROUP BY key")
-    begin(db, name, {seq for key, seq in latest if key in pending}, now)
+    return {seq for key, seq in latest if key in pending}
 
 
 def begin(db: sqlite3.Connection, name: str, waiting: Collection[int], now: float) -> None:

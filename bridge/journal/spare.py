@@ -8,7 +8,7 @@ import sqlite3
 import time
 from collections.abc import Iterator
 
-from bridge.journal.places import begin
+from bridge.journal.places import begin, pending_rows
 from bridge.journal.schema import connect_memory
 from bridge.journal.store import Store, newest
 
@@ -27,12 +27,20 @@ def stand_in(file: Store | None) -> Store:
 def _seed(file: sqlite3.Connection, spare: sqlite3.Connection) -> None:
     for table in _PLAIN:
         _copy(file, spare, f"SELECT * FROM {table}", table)
-    wanted = """SELECT o.seq FROM outbox o JOIN sink s ON s.absent IS NULL AND s.low < o.seq
-        LEFT JOIN delivery d ON d.sink = s.name AND d.seq = o.seq WHERE d.how IS NULL"""
-    _copy(file, spare, f"SELECT * FROM outbox WHERE seq IN ({wanted})", "outbox")
-    _copy(file, spare, f"SELECT * FROM delivery WHERE seq IN ({wanted})", "delivery")
+    for seq in sorted(_needed(file)):
+        _copy(file, spare, f"SELECT * FROM outbox WHERE seq = {seq}", "outbox")
+        _copy(file, spare, f"SELECT * FROM delivery WHERE seq = {seq}", "delivery")
     spare.execute("DELETE FROM sqlite_sequence WHERE name = 'outbox'")
     spare.execute("INSERT INTO sqlite_sequence VALUES ('outbox', ?)", (newest(file),))
+
+
+def _needed(file: sqlite3.Connection) -> set[int]:
+    """What any sink still has to get, even one that may come or return meanwhile."""
+    unsettled = file.execute(
+        """SELECT o.seq FROM outbox o JOIN sink s ON s.low < o.seq
+        LEFT JOIN delivery d ON d.sink = s.name AND d.seq = o.seq WHERE d.how IS NULL"""
+    )
+    return {seq for (seq,) in unsettled} | pending_rows(file)
 
 
 def _copy(source: sqlite3.Connection, target: sqlite3.Connection, query: str, table: str) -> None:

@@ -82,6 +82,13 @@ async def test_different_keys_go_out_in_one_batch(journal):
     assert far_side.batches == [["A/1", "B/1", "C/1"], ["A/2"]]
 
 
+async def test_the_sink_is_told_its_name_and_place(journal):
+    far_side = FarSide()
+    async with at_work(dispatcher_for(journal, far_side)):
+        await until(lambda: far_side.entered)
+    assert (far_side.places[0].sink, far_side.places[0].names) == ("sink", {"vm_name": "vm-0"})
+
+
 async def test_a_key_that_is_stuck_delays_no_other(journal, hurry):
     def judge(event):
         return Unavailable("not this one") if event.key == "stuck" else None

@@ -250,3 +250,26 @@ def test_an_outage_of_which_the_stand_in_knows_nothing_goes_on(file, stand_in_fo
     file.commit(tracking("A"), [], NOW, degraded_since=NOON.isoformat())
     merge(stand_in_for(None), file)
     assert file.recall("degraded_since") == NOON.isoformat()
+
+
+def test_a_new_sink_begins_with_what_is_pending_in_memory_too(file, stand_in_for):
+    register(file, ["old"], NOW)
+    file.commit(tracking("A"), [about("A", 1), about("gone", 1), about("A", 2)], NOW)
+    for name in ("A/1", "gone/1", "A/2"):
+        file.settle("old", delivered(name), NOW)
+    spare = stand_in_for(file)
+    register(spare, ["old", "new"], NOW)
+    assert (everything(spare, "new"), everything(spare, "old")) == (["A/2"], [])
+    merge(spare, file)
+    assert (everything(file, "new"), everything(file, "old")) == (["A/2"], [])
+
+
+def test_a_sink_that_returns_in_memory_gets_the_oldest_first(file, stand_in_for):
+    register(file, ["left", "right"], NOW)
+    file.append([about("A", 1)], NOW)
+    file.settle("left", delivered("A/1"), NOW)
+    register(file, ["left"], NOW)
+    spare = stand_in_for(file)
+    register(spare, ["left", "right"], NOW)
+    spare.append([about("A", 2)], NOW)
+    assert offered(spare, "right") == ["A/1"]
