@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Generator
-from contextlib import AsyncExitStack, ExitStack, contextmanager
+from contextlib import AsyncExitStack, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -23,6 +23,8 @@ from bridge.supervise import supervise
 log = logging.getLogger(__name__)
 
 Load = Callable[[], Config]
+
+HEAD_START = 1.0
 
 
 class CannotStart(Exception):
@@ -95,8 +97,7 @@ class App:
         with platform.signals(self._stop.set, self._again.set):
             async with asyncio.TaskGroup() as group, AsyncExitStack() as web:
                 await self.runtime.identity.recall()
-                self._poll(group)
-                fleet = await self._employ(group)
+                fleet = await self._head_start(group)
                 helpers = self._helpers(group, fleet, web)
                 await self._open_web(web)
                 await self._audit_config("start")
@@ -105,6 +106,16 @@ class App:
                 platform.notify("STOPPING=1")
                 await self._leave(fleet, helpers)
         return 0
+
+    async def _head_start(self, group: asyncio.TaskGroup) -> Fleet:
+        """Let the first poll go ahead of what nobody waits for; its answer may take minutes."""
+        with self.runtime.journal.news() as news:
+            self._poll(group)
+            fleet = await self._employ(group)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(HEAD_START):
+                    await news.wait()
+        return fleet
 
     async def _employ(self, group: asyncio.TaskGroup) -> Fleet:
         runtime = self.runtime
