@@ -28,6 +28,7 @@ class Identity:
     instance: Instance = field(default_factory=Instance)
     _ask_at: float = 0.0
     _asked: bool = False
+    _written: int | None = None
 
     @property
     def vm_name(self) -> str | None:
@@ -51,11 +52,19 @@ class Identity:
     async def recall(self) -> None:
         """Begin with what the journal remembers."""
         text = await self.journal.run(lambda store: store.recall("instance"))
-        if text is not None:
+        if text is None:
+            return
+        try:
             self.instance = Instance(**json.loads(text))
+        except (ValueError, TypeError) as error:
+            log.warning("instance.forgotten", extra={"error": str(error)})
+            return
+        self._written = self.journal.generation
 
     async def learn(self, metadata: Metadata) -> None:
         """Ask instance metadata when it is time to; a failure changes nothing."""
+        if self._written not in (None, self.journal.generation):
+            await self._accept(self.instance)
         if time.monotonic() < self._ask_at:
             return
         answer = await metadata.instance()
@@ -76,10 +85,12 @@ class Identity:
     async def _accept(self, instance: Instance) -> None:
         if instance.vm_id is not None:
             await self.journal.claim(instance.vm_id)
-        if instance == self.instance:
+        if instance != self.instance:
+            self.instance = instance
+            log.info("instance.known", extra={"vm": self.vm_name, "vm_id": instance.vm_id})
+        elif self._written == self.journal.generation:
             return
-        self.instance = instance
-        log.info("instance.known", extra={"vm": self.vm_name, "vm_id": instance.vm_id})
+        self._written = self.journal.generation
         text = json.dumps(asdict(instance))
         await self.journal.run(lambda store: store.remember(instance=text))
 

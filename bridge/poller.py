@@ -87,9 +87,8 @@ class Poller:
                 await self._problem(answer, local)
                 return answer
             await self._answer(answer, now, local)
-        except SetAside:
-            log.warning("source.repeats", extra={"reason": "the journal was set aside"})
-            self._snapshot_due = 0.0
+        except SetAside as error:
+            log.warning("source.repeats", extra={"reason": str(error)})
         return None
 
     async def _refresh(self) -> None:
@@ -98,13 +97,16 @@ class Poller:
             return
         generation = self.journal.generation
         known, self._state = self._state, await self.journal.load()
-        if self._generation >= 0 and self._state.last_good is None:
-            # The journal began anew under us: say again what is pending, in the lives that we know.
-            self._state = unannounced(known)
+        if self._generation >= 0:
+            self._snapshot_due = 0.0
+            if self._state.last_good is None:
+                # It began anew under us: say again what is pending, in the lives that we know.
+                self._state = unannounced(known)
         since = await self.journal.run(lambda store: store.recall("degraded_since"))
         patience = self.config.source.degraded_after + random.uniform(0, JITTER)
         told = datetime.fromisoformat(since) if since else None
-        self._outage = Outage(timedelta(seconds=patience), told, told is not None)
+        began = told or self._outage.since
+        self._outage = Outage(timedelta(seconds=patience), began, told is not None)
         self.status.degraded = told is not None
         self._generation = generation
 
@@ -135,6 +137,7 @@ class Poller:
     async def _problem(self, problem: Problem, now: datetime) -> None:
         """An error is not an empty document: nothing changes but our knowledge of the source."""
         self._failures += 1
+        self._reader.failed()
         status = self.status
         status.problems[problem.reason] = status.problems.get(problem.reason, 0) + 1
         if status.problem != problem.reason:

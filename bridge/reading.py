@@ -35,10 +35,14 @@ class Reader:
     _empties: int = 0
     _since: datetime | None = None
 
+    def failed(self) -> None:
+        """Empty bodies before and after an error are not in a row."""
+        self._empties, self._since = 0, None
+
     def read(self, answer: Answer, now: datetime, *, tracking: bool) -> Document | None:
         """The document, or None when the answer proves nothing."""
         if not answer.empty:
-            self._empties, self._since = 0, None
+            self.failed()
             self.last = answer.document or self.last
             return self.last
         self._since = self._since or now

@@ -12,11 +12,13 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from support.journal_tools import about, everything, forbid_writing, recorded, tracking
+from support.world import NOON
 
 from bridge.cloudevent import CloudEvent
 from bridge.journal import Journal, Verdict
 from bridge.journal.places import dead_letters, replay_letter
 from bridge.journal.store import Store
+from bridge.state import Ended
 
 KEEP = 100.0
 PLENTY = 1 << 40
@@ -73,7 +75,8 @@ class Outbox(RuleBasedStateMachine):
     def commit(self, chosen: set[str], over: set[str]) -> None:
         events = [self.next(key) for key in sorted(chosen)]
         self.pending = (self.pending | chosen) - over
-        state = replace(tracking(*self.pending), incarnation=len(self.rows))
+        ended = {key: Ended(1, NOON) for key in set(self.count) - self.pending}
+        state = replace(tracking(*self.pending), ended=ended)
         self.do(self.journal.commit(state, events, self.now))
         for event in events:
             self.note(event)
@@ -187,7 +190,7 @@ class Outbox(RuleBasedStateMachine):
 
 
 Outbox.TestCase.settings = settings(
-    max_examples=30,
+    max_examples=25,
     stateful_step_count=30,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
