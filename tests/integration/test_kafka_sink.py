@@ -127,12 +127,13 @@ async def test_kcat_reads_what_we_publish(kafka: Broker, mode: str):
 
 
 @pytest.mark.parametrize("compression", ["gzip", "lz4", "snappy", "zstd"])
-async def test_records_may_be_compressed(kafka: Broker, compression: str):
+async def test_records_may_be_compressed(kafka: Broker, proxy: Proxy, compression: str):
     topic = await kafka.topic()
     sent = batch(20)
-    made = settings(kafka.bootstrap, topic, compression=compression)
+    made = settings(proxy.address, topic, mode="structured", compression=compression)
     assert await send(made, sent) == [None] * 20
     assert await ids(kafka, topic) == [cloudevent.id for cloudevent in sent]
+    assert proxy.produced < sum(len(cloudevent.body) for cloudevent in sent) / 2
 
 
 async def test_news_of_one_scheduled_event_stays_in_one_partition_that_other_clients_agree_on(

@@ -4,8 +4,10 @@ import asyncio
 import inspect
 import json
 import logging
+import re
 import ssl
 from datetime import datetime
+from pathlib import Path
 from socket import gaierror
 
 import pytest
@@ -15,7 +17,16 @@ from cloudevents.core.formats.json import JSONFormat
 from pydantic import ValidationError
 from support.cloudevents import HOSTILE, LARGEST, make
 
-from bridge.plugins import Place, Rejected, Unavailable
+from bridge.config import load
+from bridge.plugins import (
+    TLS,
+    ManagedIdentity,
+    OAuth,
+    Place,
+    Rejected,
+    SinkSettings,
+    Unavailable,
+)
 from sinks.kafka import KafkaSettings, settings
 from sinks.kafka.binding import encode
 from sinks.kafka.connecting import log_in
@@ -398,3 +409,23 @@ async def test_what_we_use_of_aiokafka_beyond_its_interface_is_there():
     assert producer.client._conns == {}
     assert callable(producer.client._md_synchronizer)
     assert callable(producer.client.bootstrap)
+
+
+GUIDE = (Path(__file__).parents[2] / "docs/sinks/kafka.md").read_text(encoding="utf-8")
+
+
+def test_the_guide_names_every_key():
+    own = set(KafkaSettings.model_fields) - set(SinkSettings.model_fields)
+    nested = set(TLS.model_fields) | set(settings.Sasl.model_fields)
+    nested |= set(OAuth.model_fields) | set(ManagedIdentity.model_fields)
+    assert [key for key in sorted(own) if f"| `{key}` |" not in GUIDE] == []
+    assert [key for key in sorted(nested) if f"`{key}`" not in GUIDE] == []
+
+
+def test_the_examples_of_the_guide_are_good_configurations(tmp_path):
+    examples = re.findall(r"```yaml\n(.*?)```", GUIDE, re.DOTALL)
+    assert len(examples) == 4
+    for example in examples:
+        file = tmp_path / "config.yaml"
+        file.write_text(example)
+        assert {sink.type for sink in load(file, {}).sinks.values()} == {"kafka"}

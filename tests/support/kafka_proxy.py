@@ -22,6 +22,8 @@ class Proxy:
     """The port that clients are told to go to next; its own unless set."""
     connections: int = 0
     clients: set[str] = field(default_factory=set)
+    produced: int = 0
+    """How many bytes of produce requests came by."""
     refused: set[bytes] = field(default_factory=set)
     _open: asyncio.Event = field(default_factory=asyncio.Event)
     _server: asyncio.Server | None = None
@@ -95,7 +97,10 @@ class Proxy:
         (api,) = struct.unpack(">h", frame[:2])
         (length,) = struct.unpack(">h", frame[8:10])
         self.clients.add(frame[10 : 10 + length].decode())
-        for mark in self.refused if api == PRODUCE else ():
+        if api != PRODUCE:
+            return frame
+        self.produced += len(frame)
+        for mark in self.refused:
             frame = frame.replace(mark, mark[::-1])
         return frame
 
