@@ -29,7 +29,8 @@ def run(args: argparse.Namespace) -> int:
     try:
         config = load(args.config, os.environ)
     except ConfigError as error:
-        print(f"seb: {error}", file=sys.stderr)
+        for problem in error.problems:
+            print(f"seb: {problem}", file=sys.stderr)
         return 78
     for sentence in describe(config):
         print(sentence)
@@ -74,10 +75,11 @@ async def _sink(name: str, settings: SinkSettings, here: Place) -> tuple[bool, s
     plugin = find_sink(settings.type)
     here = replace(here, sink=name)
 
-    async def enter() -> str:
+    async def prove() -> str:
+        if plugin.check is not None:
+            return await plugin.check(settings, here)
         async with plugin.open(settings, here):
             return "can be entered"
 
-    work = plugin.check(settings, here) if plugin.check else enter()
-    said = await attempt(work, settings.retry.timeout)
+    said = await attempt(prove(), settings.retry.timeout)
     return not isinstance(said, Unavailable), f"sink {name}: {said}"

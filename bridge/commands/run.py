@@ -44,5 +44,6 @@ def _each(group: BaseExceptionGroup[Exception]) -> list[Exception]:
 
 
 def _say(error: Exception, code: int) -> int:
-    print(f"seb: {error}", file=sys.stderr)
+    for line in str(error).splitlines():
+        print(f"seb: {line}", file=sys.stderr)
     return code
