@@ -184,8 +184,10 @@ class App:
             await self._again.wait()
             self._again.clear()
             platform.notify("RELOADING=1")
-            await self._change(group, fleet, web)
-            platform.notify("READY=1")
+            try:
+                await self._change(group, fleet, web)
+            finally:
+                platform.notify("READY=1")
 
     async def _change(self, group: asyncio.TaskGroup, fleet: Fleet, web: AsyncExitStack) -> None:
         """All or nothing: a file that is bad, or that needs a restart, changes nothing."""

@@ -35,7 +35,8 @@ async def mend(runtime: Runtime) -> None:
     if await journal.repair():
         await _audit(runtime, "journal.restored", {"path": journal.path.name})
     while journal.quarantined:
-        await _audit(runtime, "journal.set-aside", {"file": journal.quarantined.pop(0)})
+        await _audit(runtime, "journal.set-aside", {"file": journal.quarantined[0]})
+        journal.quarantined.pop(0)
 
 
 async def trim(runtime: Runtime) -> None:
