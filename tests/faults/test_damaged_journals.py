@@ -67,7 +67,6 @@ async def test_a_corrupt_journal_is_set_aside_and_what_is_pending_said_again(
             ]
 
 
-@pytest.mark.timeout(120)
 async def test_whatever_page_is_torn_the_bridge_goes_on(tmp_path: Path):
     async with stage(tmp_path) as at:
         await with_something_pending(at)
@@ -88,7 +87,6 @@ async def test_whatever_page_is_torn_the_bridge_goes_on(tmp_path: Path):
             assert after == [1, 1], f"page {number + 1}: {before}, {at.output()}"
 
 
-@pytest.mark.timeout(60)
 async def test_a_journal_that_turns_corrupt_under_way_is_set_aside(tmp_path: Path):
     async with stage(tmp_path) as at:
         at.world.create(name="kept", type="Reboot", notice="1h", started_for=None)

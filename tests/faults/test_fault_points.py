@@ -70,13 +70,13 @@ async def sweep(folder: Path, fault: str) -> int:
     raise AssertionError(f"there is no end of places for {fault}")
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("fault", ["before_commit", "after_commit"])
 async def test_a_kill_at_any_commit_loses_nothing(tmp_path: Path, fault: str):
     assert await sweep(tmp_path, fault) > 10
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(300)
 async def test_a_kill_between_the_sink_and_the_journal_repeats_and_loses_nothing(tmp_path: Path):
     assert await sweep(tmp_path, "after_send") >= 8
 

@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from support.bridge_process import Stage, stage
 from support.judge import PREFIX, judge
 
@@ -73,7 +72,6 @@ WRONGS = {
 }
 
 
-@pytest.mark.timeout(90)
 async def test_the_judge_acquits_the_truth_and_sees_every_wrong(tmp_path: Path):
     at = await a_true_story(tmp_path)
     assert judge(at.simulator.truth, at.shown, at.files) == []

@@ -34,7 +34,6 @@ async def test_a_stop_drains_the_sinks_and_ends_with_0(tmp_path: Path, number: s
         assert [len(told(path, "scheduled")) for path in at.files] == [50, 50]
 
 
-@pytest.mark.timeout(60)
 async def test_what_a_dead_sink_did_not_get_is_delivered_by_the_next_process(tmp_path: Path):
     sinks = {"left": file_sink(tmp_path, "left"), "right": dead_sink(tmp_path)}
     async with stage(tmp_path, sinks=sinks, stop_grace="500ms") as at:

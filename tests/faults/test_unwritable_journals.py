@@ -87,7 +87,6 @@ async def go_through_a_full_disk(
     assert judge(at.simulator.truth, at.shown, at.files) == []
 
 
-@pytest.mark.timeout(90)
 async def test_a_full_disk_is_lived_through_in_memory_and_made_good(tmp_path: Path):
     with small_disk(tmp_path / "disk") as disk:
         async with stage(tmp_path, state_dir=str(disk), http=PROBES) as at:
@@ -113,7 +112,6 @@ def small_disk(path: Path) -> Generator[Path]:
         subprocess.run(["umount", "--lazy", str(path)], check=True)
 
 
-@pytest.mark.timeout(90)
 async def test_a_page_limit_is_lived_through_in_memory_and_made_good(tmp_path: Path):
     limit = tmp_path / "limit"
     async with stage(tmp_path, http=PROBES) as at:
@@ -122,7 +120,6 @@ async def test_a_page_limit_is_lived_through_in_memory_and_made_good(tmp_path: P
         )
 
 
-@pytest.mark.timeout(90)
 async def test_a_kill_while_the_disk_is_full_repeats_under_the_same_ids(tmp_path: Path):
     limit = tmp_path / "limit"
     async with stage(tmp_path) as at:
@@ -163,7 +160,6 @@ async def unwritable(**config: object) -> AsyncGenerator[tuple[Stage, dict[str, 
         shutil.rmtree(folder)
 
 
-@pytest.mark.timeout(60)
 async def test_a_directory_that_cannot_be_written_is_said_and_news_goes_out_from_memory():
     async with unwritable(http=PROBES) as (at, faults):
         at.world.create(name="kept", type="Reboot", notice="1h", started_for=None)
@@ -182,7 +178,6 @@ async def test_a_directory_that_cannot_be_written_is_said_and_news_goes_out_from
         assert not at.journal.exists()
 
 
-@pytest.mark.timeout(60)
 async def test_a_journal_that_cannot_be_written_any_more_takes_up_again_when_it_can():
     async with unwritable() as (at, faults):
         if not faults:
