@@ -91,12 +91,13 @@ async def _say_when_done(simulator: Simulator) -> None:
 async def _read(path: Path) -> None:
     """Follow the file as any log shipper would, one line for each CloudEvent."""
     with path.open(encoding="utf-8") as lines:
+        line = ""
         while True:
-            line = lines.readline()
-            if not line:
+            line += lines.readline()
+            if not line.endswith("\n"):
                 await asyncio.sleep(0.1)
                 continue
-            said = _sentence(json.loads(line))
+            said, line = _sentence(json.loads(line)), ""
             if said:
                 print(said, flush=True)
 

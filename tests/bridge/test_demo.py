@@ -1,0 +1,100 @@
+import asyncio
+import json
+import re
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+from support.cloudevents import make
+
+from bridge import demo
+from bridge.cli import main
+
+SEB = str(Path(sys.executable).with_name("seb"))
+TOLD = re.compile(r"^\d\d:\d\d:\d\d  (\w+) +(\w+) +[0-9A-F]{8}  vm-0")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX")
+async def test_the_loop_runs_on_one_machine_and_ctrl_c_ends_it():
+    process = await asyncio.create_subprocess_exec(
+        SEB, "demo", "--speed", "150",
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    told: list[tuple[str, str]] = []
+    try:
+        async with asyncio.timeout(25):
+            while ("completed", "Reboot") not in told:
+                line = (await process.stdout.readline()).decode()
+                assert line, (await process.stderr.read()).decode()
+                if found := TOLD.match(line):
+                    told.append((found[1], found[2]))
+        process.send_signal(signal.SIGINT)
+        async with asyncio.timeout(10):
+            out, err = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    assert process.returncode == 0
+    assert "Stopped in order" in out.decode()
+    assert b"Traceback" not in err
+    assert [what for what, kind in told if kind == "Reboot"] == [
+        "scheduled",
+        "updated",
+        "started",
+        "completed",
+    ]
+
+
+@pytest.mark.parametrize("speed", ["0", "0.5", "1001", "nan"])
+def test_a_speed_out_of_range_is_a_mistake_of_usage(capsys, speed):
+    assert main(["demo", "--speed", speed]) == 2
+    assert "--speed must be from 1 to 1000" in capsys.readouterr().err
+
+
+def sentence(**data) -> str | None:
+    return demo._sentence(make(**data).envelope)
+
+
+def test_a_cloudevent_is_a_line_for_a_person():
+    line = sentence(noticeSeconds=899.4)
+    assert "scheduled   Reboot" in line
+    assert "in 899 s" in line
+    assert line.endswith("restarted as requested by authorized user.")
+
+
+def test_what_has_no_notice_shows_none():
+    assert " in " not in sentence(noticeSeconds=None, description=None)
+
+
+def test_what_was_canceled_is_no_longer_announced():
+    assert sentence(status="Canceled").endswith("no longer announced")
+
+
+def test_what_was_moved_says_from_when_to_when():
+    moved = {"from": "2026-11-15T18:29:47Z", "to": "2026-11-15T18:39:47Z"}
+    assert "moved from" in sentence(changes={"notBefore": moved})
+    never = {"from": None, "to": "2026-11-15T18:39:47Z"}
+    assert "moved from" not in sentence(changes={"notBefore": never})
+
+
+def test_what_is_about_the_bridge_is_left_out():
+    envelope = make().envelope
+    assert demo._sentence({**envelope, "data": {"action": "x"}}) is None
+
+
+async def test_a_line_is_read_when_it_is_whole(tmp_path, capsys):
+    path = tmp_path / "events.jsonl"
+    body = json.dumps(make().envelope)
+    path.write_text(body[:100])
+    reading = asyncio.create_task(demo._read(path))
+    await asyncio.sleep(0.05)
+    assert not reading.done()
+    with path.open("a") as file:
+        file.write(f"{body[100:]}\n")
+    async with asyncio.timeout(5):
+        while "scheduled" not in capsys.readouterr().out:
+            await asyncio.sleep(0.02)
+    reading.cancel()
+    await asyncio.gather(reading, return_exceptions=True)
