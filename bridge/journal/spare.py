@@ -62,10 +62,9 @@ def _merge_places(source: sqlite3.Connection, target: sqlite3.Connection) -> Non
     """A sink that the file does not know begins with what the stand-in still has for it."""
     known = {name for (name,) in target.execute("SELECT name FROM sink")}
     for name, low, absent in source.execute("SELECT name, low, absent FROM sink").fetchall():
-        if name in known:
-            target.execute("UPDATE sink SET absent = ? WHERE name = ?", (absent, name))
-        elif absent is None:
+        if name not in known:
             begin(target, name, set(_waiting(source, target, name, low)), time.time())
+        target.execute("UPDATE sink SET absent = ? WHERE name = ?", (absent, name))
 
 
 def _waiting(

@@ -168,6 +168,18 @@ def test_a_sink_that_left_meanwhile_holds_nothing_back(file, stand_in_for):
     assert rows == [("left", None), ("right", NOW + 5)]
 
 
+def test_a_sink_that_came_and_left_meanwhile_goes_on_where_it_was_if_it_returns(file, stand_in_for):
+    register(file, ["left"], NOW)
+    spare = stand_in_for(file)
+    register(spare, ["left", "right"], NOW)
+    spare.append([about("A", 1), about("A", 2)], NOW)
+    spare.settle("right", delivered("A/1"), NOW)
+    register(spare, ["left"], NOW)
+    merge(spare, file)
+    register(file, ["left", "right"], NOW)
+    assert everything(file, "right") == ["A/2"]
+
+
 def test_a_sink_that_returned_meanwhile_goes_on_where_it_was(file, stand_in_for):
     register(file, ["left", "right"], NOW)
     file.append([about("A")], NOW)
