@@ -175,7 +175,7 @@ async def test_it_serves_until_it_is_told_to_stop(place, simulator):
 
 
 async def test_the_first_line_says_which_file(place, caplog):
-    caplog.set_level(logging.INFO)
+    caplog.set_level(logging.INFO, "bridge")
     await run(place.load(), place.load, once=True)
     first = caplog.records[0]
     assert (first.message, first.config) == ("bridge.starting", str(place.file))

@@ -4,11 +4,18 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from support.log_tools import log_as_before
 
 from bridge import cli
 from bridge.cli import COMMANDS, main
 
 SEB = str(Path(sys.executable).with_name("seb"))
+
+
+@pytest.fixture(autouse=True)
+def _log():
+    with log_as_before():
+        yield
 
 
 def seb(*words: str, **more) -> subprocess.CompletedProcess:

@@ -7,12 +7,19 @@ from pathlib import Path
 
 import pytest
 from support.cloudevents import make
+from support.log_tools import log_as_before
 
 from bridge import demo
 from bridge.cli import main
 
 SEB = str(Path(sys.executable).with_name("seb"))
 TOLD = re.compile(r"^\d\d:\d\d:\d\d  (\w+) +(\w+) +[0-9A-F]{8}  vm-0")
+
+
+@pytest.fixture(autouse=True)
+def _log():
+    with log_as_before():
+        yield
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX")

@@ -337,7 +337,7 @@ async def test_a_closed_door_is_tried_again_and_then_all_goes_through(journal, h
         if (error := next(closed)) is not None:
             raise error
 
-    caplog.set_level(logging.INFO)
+    caplog.set_level(logging.INFO, "bridge")
     far_side = FarSide(entering=enter)
     await record(journal, about("A"), about("B"))
     worker = dispatcher_for(journal, far_side)
@@ -505,7 +505,7 @@ async def test_cancelled_in_mid_send_the_row_stays_and_the_sink_is_left(journal)
 
 
 async def test_one_line_for_each_change_of_state(journal, hurry, caplog):
-    caplog.set_level(logging.INFO)
+    caplog.set_level(logging.INFO, "bridge")
     far_side = FarSide(lambda _: fail(OSError("down")))
     await record(journal, about("A"))
     worker = dispatcher_for(journal, far_side)
@@ -521,7 +521,7 @@ async def test_one_line_for_each_change_of_state(journal, hurry, caplog):
 
 
 async def test_another_reason_is_no_other_state(journal, hurry, caplog):
-    caplog.set_level(logging.INFO)
+    caplog.set_level(logging.INFO, "bridge")
     reasons = iter(f"reason {n}" for n in range(1000))
     far_side = FarSide(lambda _: Unavailable(next(reasons)))
     await record(journal, about("A"))

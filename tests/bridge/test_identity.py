@@ -89,7 +89,7 @@ async def test_what_was_learned_is_remembered(journal, metadata):
 
 
 async def test_what_is_remembered_already_is_not_written_again(journal, metadata, caplog):
-    caplog.set_level(logging.INFO)
+    caplog.set_level(logging.INFO, "bridge")
     await identity(journal).learn(metadata)
     me = identity(journal)
     await me.recall()

@@ -1,11 +1,11 @@
 import argparse
 import asyncio
-import logging
 import socket
 import sqlite3
 
 import pytest
 import yaml
+from support.log_tools import log_as_before
 
 from bridge.commands import run
 from bridge.platform import lock
@@ -13,13 +13,9 @@ from bridge.simulator import Scenario, Simulator
 
 
 @pytest.fixture(autouse=True)
-def log_as_before():
-    """The command sets up logging for a process; here it is one of many."""
-    root = logging.getLogger()
-    before = (root.level, root.handlers[:])
-    yield
-    root.setLevel(before[0])
-    root.handlers[:] = before[1]
+def _log():
+    with log_as_before():
+        yield
 
 
 @pytest.fixture

@@ -81,9 +81,13 @@ class Outbox(RuleBasedStateMachine):
         for event in events:
             self.note(event)
 
+    @precondition(lambda self: not self.troubled)
     @rule(key=keys)
     def say_again(self, key: str) -> None:
-        """The same id is the same row, unless it is no longer there."""
+        """The same id is the same row, unless it is no longer there.
+
+        The stand-in does not know what all sinks have settled: said again, that comes again.
+        """
         if self.count.get(key):
             event = about(key, self.count[key])
             self.do(self.journal.append([event], self.now))

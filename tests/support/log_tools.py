@@ -1,0 +1,17 @@
+"""Commands set up logging for a whole process; in tests they are one of many in it."""
+
+import logging
+from collections.abc import Generator
+from contextlib import contextmanager
+
+
+@contextmanager
+def log_as_before() -> Generator[None]:
+    loggers = [logging.getLogger(name) for name in (None, "bridge", "sinks")]
+    before = [(logger, logger.level, logger.handlers[:]) for logger in loggers]
+    try:
+        yield
+    finally:
+        for logger, level, handlers in before:
+            logger.setLevel(level)
+            logger.handlers[:] = handlers
