@@ -237,6 +237,7 @@ async def test_a_replayed_dead_letter_arrives_late(journal):
         await journal.run(lambda store: replay_letter(store, letter))
         journal.announce()
         await until(lambda: far_side.taken == ["A/2", "A/1"])
+        await comes_to(journal, [])
         await journal.run(lambda store: replay_sink(store, "sink"))
         journal.announce()
         await until(lambda: far_side.taken == ["A/2", "A/1", "A/1", "A/2"])
@@ -342,7 +343,7 @@ async def test_a_closed_door_is_tried_again_and_then_all_goes_through(journal, h
     await record(journal, about("A"), about("B"))
     worker = dispatcher_for(journal, far_side)
     async with at_work(worker):
-        await until(lambda: len(far_side.taken) == 2)
+        await comes_to(journal, [])
     assert far_side.batches == [["A/1", "B/1"]]
     assert await column(journal, "attempts", "A/1") == 4
     assert names(caplog) == ["sink.unavailable", "sink.connected"]
@@ -396,6 +397,28 @@ async def test_the_far_side_says_how_long_to_stay_away(journal, hurry):
         await until(lambda: far_side.taken == ["B/1"])
         await until(lambda: far_side.taken == ["B/1", "A/1"])
     assert time.monotonic() - began >= 0.25
+
+
+async def test_how_long_to_stay_away_is_not_forgotten_at_a_closed_door(journal, hurry):
+    closed = iter([None, Unavailable("closed"), Unavailable("closed")])
+
+    def enter():
+        if (error := next(closed, None)) is not None:
+            raise error
+
+    def judge(event):
+        return Unavailable("later", retry_after=60) if event.key == "A" else None
+
+    far_side = FarSide(judge, entering=enter)
+    await record(journal, about("A"))
+    async with at_work(dispatcher_for(journal, far_side)):
+        await until(lambda: far_side.batches == [["A/1"]])
+        far_side.judge = lambda _: fail(OSError("broken"))
+        await record(journal, about("B"))
+        await until(lambda: len(far_side.batches) == 2)
+        far_side.judge = lambda _: None
+        await comes_to(journal, ["A/1"])
+    assert sum("A/1" in batch for batch in far_side.batches) == 1
 
 
 async def test_a_closed_door_says_how_long_to_stay_away_too(journal, hurry):

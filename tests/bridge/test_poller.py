@@ -459,6 +459,7 @@ async def test_a_journal_that_is_lost_between_reading_and_writing_loses_nothing(
 ):
     await bridge.poll()
     event = bridge.world.create(type="Reboot", notice="15m")
+    bridge.world.create(type="Freeze", notice="15m")
     await bridge.poll()
     bridge.world.cancel(event.name)
     commit = bridge.journal.commit
@@ -473,7 +474,9 @@ async def test_a_journal_that_is_lost_between_reading_and_writing_loses_nothing(
     assert await bridge.transitions() == ["canceled"]
     assert (await bridge.journal.load()).tracked == {}
     await bridge.poll(2)
-    assert await bridge.kinds() == ["canceled", "source.snapshot"]
+    told = await bridge.told()
+    assert kinds(told) == ["canceled", "scheduled", "source.snapshot"]
+    assert told[1]["data"]["eventType"] == "Freeze"
 
 
 async def test_the_state_is_read_again_when_the_file_can_be_written_again(bridge):
