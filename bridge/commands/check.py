@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
-from bridge.config import Config, ConfigError, describe, load
+from bridge.config import Config, ConfigError, load
+from bridge.config.describe import describe
 from bridge.discovery import discover
 from bridge.identity import place
 from bridge.metadata import Metadata, Problem

@@ -1,9 +1,9 @@
 """The configuration: found, read, checked, and said back in sentences.
 
 `load` is the one reader of the file and of the environment; everything else gets typed values.
+What only `seb check` and the schema need is imported from `describe` and `schema` where it is used.
 """
 
-from bridge.config.describe import describe
 from bridge.config.errors import ConfigError
 from bridge.config.load import fingerprint, load
 from bridge.config.models import (
@@ -16,7 +16,6 @@ from bridge.config.models import (
     Source,
     Token,
 )
-from bridge.config.schema import json_schema
 from bridge.config.values import Listen
 
 __all__ = [
@@ -30,8 +29,6 @@ __all__ = [
     "ServerTLS",
     "Source",
     "Token",
-    "describe",
     "fingerprint",
-    "json_schema",
     "load",
 ]

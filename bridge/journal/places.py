@@ -43,16 +43,15 @@ def register(store: Store, sinks: Sequence[str], now: float) -> list[str]:
 
     A new sink begins with what is pending now: the latest row of each pending scheduled event.
     """
+    known = dict(store.connection.execute("SELECT name, absent FROM sink").fetchall())
+    fresh = [name for name in sinks if name not in known]
+    left = [name for name, absent in known.items() if absent is None and name not in sinks]
+    back = [name for name, absent in known.items() if absent is not None and name in sinks]
+    if not (fresh or left or back):
+        return []
     with store.transaction() as db:
-        known = {name for (name,) in db.execute("SELECT name FROM sink")}
-        fresh = [name for name in sinks if name not in known]
-        for name in known:
-            absent = None if name in sinks else now
-            db.execute(
-                "UPDATE sink SET absent = CASE WHEN ? IS NULL THEN NULL "
-                "ELSE COALESCE(absent, ?) END WHERE name = ?",
-                (absent, absent, name),
-            )
+        db.executemany("UPDATE sink SET absent = ? WHERE name = ?", [(now, name) for name in left])
+        db.executemany("UPDATE sink SET absent = NULL WHERE name = ?", [(name,) for name in back])
         for name in fresh:
             begin(db, name, pending_rows(db), now)
     return fresh

@@ -9,7 +9,9 @@ import pytest
 import yaml
 
 from bridge import platform
-from bridge.config import ConfigError, Listen, describe, fingerprint, json_schema, load
+from bridge.config import ConfigError, Listen, fingerprint, load
+from bridge.config.describe import describe
+from bridge.config.schema import json_schema
 from bridge.config.syntax import MOST_VALUES, parse
 from bridge.fields import Secret
 from bridge.plugins import Misconfigured
