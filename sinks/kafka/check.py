@@ -16,6 +16,8 @@ from bridge.plugins import Unavailable
 from sinks.kafka.connecting import Door, hang_up
 from sinks.kafka.errors import InvalidRecordError, verdict, why_not_connected
 
+_ASK_AGAIN, _PAUSE = 5, 0.2
+_PERHAPS_NEW = {errors.UnknownTopicOrPartitionError, errors.LeaderNotAvailableError}
 _NOTHING_TO_WRITE = {
     errors.NoError,
     InvalidRecordError,
@@ -36,7 +38,7 @@ async def check_topics(door: Door, topics: list[str], who: str, limit: float) ->
             first = await door.enter()
             try:
                 entered = f"reached {first.host}:{first.port} {who}"
-                metadata = await _asked(door, first, MetadataRequest(topics, False))  # noqa: FBT003
+                metadata = await _metadata(door, first, topics)
                 found = [_found(topic, entered) for topic in metadata.topics]
             finally:
                 hang_up(first)
@@ -52,6 +54,19 @@ async def _asked(door: Door, connection: AIOKafkaConnection, request: Any) -> An
     except Exception as error:  # noqa: BLE001  whatever a broker does to a request is its answer
         reason = why_not_connected(error, door.patience)
         raise Unavailable(f"{connection.host}:{connection.port}: {reason}") from None
+
+
+async def _metadata(door: Door, connection: AIOKafkaConnection, topics: list[str]) -> Any:
+    """A topic that was made a moment ago is not known to every broker at once."""
+    request = MetadataRequest(topics, allow_auto_topic_creation=False)
+    metadata = await _asked(door, connection, request)
+    for _ in range(_ASK_AGAIN):
+        codes = {code for code, *_ in metadata.topics}
+        if not codes & {kind.errno for kind in _PERHAPS_NEW}:
+            break
+        await asyncio.sleep(_PAUSE)
+        metadata = await _asked(door, connection, request)
+    return metadata
 
 
 def _addresses(metadata: Any) -> dict[int, tuple[str, int]]:

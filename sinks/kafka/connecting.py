@@ -112,7 +112,9 @@ class Door:
                 if entered is not None:
                     return entered
         finally:
-            await _turn_away(knocking)
+            for task in knocking:
+                task.add_done_callback(_turn_away)
+                task.cancel()
         raise Unavailable(_together(reasons))
 
     async def knock(self, host: str, port: int) -> AIOKafkaConnection:
@@ -145,12 +147,10 @@ class Door:
         return None
 
 
-async def _turn_away(knocking: Mapping[asyncio.Task[AIOKafkaConnection], str]) -> None:
-    for task in knocking:
-        task.cancel()
-    for late in await asyncio.gather(*knocking, return_exceptions=True):
-        if isinstance(late, AIOKafkaConnection):
-            hang_up(late)
+def _turn_away(task: asyncio.Task[AIOKafkaConnection]) -> None:
+    """Another was faster, or nobody is waiting any more."""
+    if not task.cancelled() and task.exception() is None:
+        hang_up(task.result())
 
 
 def _together(reasons: Mapping[str, str]) -> str:

@@ -14,6 +14,8 @@ LARGEST_BATCH = 256 * 1024
 LARGEST_REQUEST = 1024 * 1024
 GRACE = 1.0
 """How long a producer that owes nothing may take to say goodbye, in seconds."""
+ROUNDS = 4
+"""How often what does not end is told to; a task may swallow a cancellation, or connect late."""
 _KEPT = {"metadata_max_age_ms": 120_000, "connections_max_idle_ms": 180_000}
 """Azure cuts connections that were silent for four minutes, and does not say so."""
 _NOT_KEPT = {"metadata_max_age_ms": 86_400_000, "connections_max_idle_ms": 10_000}
@@ -36,7 +38,7 @@ async def producing(settings: KafkaSettings, door: Door) -> AsyncGenerator[AIOKa
         **door.login,
     )
     use_door(producer.client, door)
-    deliveries = _watch_deliveries(producer)
+    deliveries = _Deliveries(producer)
     try:
         await producer.start()
         yield producer
@@ -44,23 +46,25 @@ async def producing(settings: KafkaSettings, door: Door) -> AsyncGenerator[AIOKa
         await _leave(producer, deliveries)
 
 
-def _watch_deliveries(producer: AIOKafkaProducer) -> set["asyncio.Task[Any]"]:
+class _Deliveries:
     """The tasks that carry requests: aiokafka has them in a local variable, out of reach."""
-    tasks: set[asyncio.Task[Any]] = set()
-    carry = producer._sender._send_produce_req  # noqa: SLF001
 
-    async def watched(*args: Any) -> None:
+    def __init__(self, producer: AIOKafkaProducer) -> None:
+        self.tasks: set[asyncio.Task[Any]] = set()
+        self.over = False
+        self._carry = producer._sender._send_produce_req  # noqa: SLF001
+        producer._sender._send_produce_req = self._watched  # noqa: SLF001
+
+    async def _watched(self, *args: Any) -> None:
         task = asyncio.current_task()
-        if task is not None:
-            tasks.add(task)
-            task.add_done_callback(tasks.discard)
-        await carry(*args)
-
-    producer._sender._send_produce_req = watched  # noqa: SLF001
-    return tasks
+        if task is None or self.over:  # begun at the very end: it would connect anew
+            return
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+        await self._carry(*args)
 
 
-async def _leave(producer: AIOKafkaProducer, deliveries: set["asyncio.Task[Any]"]) -> None:
+async def _leave(producer: AIOKafkaProducer, deliveries: _Deliveries) -> None:
     """Politely when nothing is owed; else at once, for what is in doubt will be sent again."""
     stopping: set[asyncio.Task[Any]] = set()
     try:
@@ -69,7 +73,8 @@ async def _leave(producer: AIOKafkaProducer, deliveries: set["asyncio.Task[Any]"
             stopping = {asyncio.create_task(producer.stop())}
             await asyncio.wait(stopping, timeout=GRACE)
     finally:
-        await _cut(producer, stopping | deliveries)
+        deliveries.over = True
+        await _cut(producer, stopping | deliveries.tasks)
 
 
 def _owes(producer: AIOKafkaProducer) -> bool:
@@ -80,13 +85,16 @@ def _owes(producer: AIOKafkaProducer) -> bool:
 async def _cut(producer: AIOKafkaProducer, tasks: set["asyncio.Task[Any]"]) -> None:
     client, sender = producer.client, producer._sender.sender_task  # noqa: SLF001
     producer._closed = True  # noqa: SLF001  else it complains of not having been stopped
-    running = {task for task in (*tasks, sender, client._sync_task) if task}  # noqa: SLF001
-    for task in running:
-        task.cancel()
-    for connection in client._conns.values():  # noqa: SLF001
-        hang_up(connection)
-    if running:
-        await asyncio.wait(running, timeout=GRACE)
-    for task in running:
+    tasks = {task for task in (*tasks, sender, client._sync_task) if task}  # noqa: SLF001
+    for _ in range(ROUNDS):
+        running = {task for task in tasks if not task.done()}
+        for task in running:
+            task.cancel()
+        for connection in client._conns.values():  # noqa: SLF001
+            hang_up(connection)
+        if not running:
+            break
+        await asyncio.wait(running, timeout=GRACE / ROUNDS)
+    for task in tasks:
         if task.done() and not task.cancelled():
             task.exception()
