@@ -12,10 +12,12 @@ from bridge.metadata import Metadata, Problem
 from bridge.model import Instance
 from bridge.observer import Observer
 from bridge.plugins import Place
+from bridge.supervise import ceiling
 
 log = logging.getLogger(__name__)
 
 _ASK_AGAIN = 15.0
+_SELDOM = 900.0
 _REFRESH = 24 * 3600.0
 
 
@@ -27,7 +29,7 @@ class Identity:
     journal: Journal
     instance: Instance = field(default_factory=Instance)
     _ask_at: float = 0.0
-    _asked: bool = False
+    _failures: int = 0
     _written: int | None = None
 
     @property
@@ -69,13 +71,17 @@ class Identity:
             return
         answer = await metadata.instance()
         if isinstance(answer, Problem):
-            self._ask_at = time.monotonic() + _ASK_AGAIN
-            if not self._asked:
+            # Each question holds up a poll, so one that fails is asked less and less often.
+            self._failures += 1
+            self._ask_at = time.monotonic() + ceiling(
+                self._failures, first=_ASK_AGAIN, most=_SELDOM
+            )
+            if self._failures == 1:
                 log.warning(
                     "instance.unknown", extra={"detail": answer.detail, "scope": self._scope()}
                 )
-            self._asked = True
             return
+        self._failures = 0
         self._ask_at = time.monotonic() + _REFRESH
         await self._accept(answer)
 

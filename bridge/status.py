@@ -36,7 +36,6 @@ class SourceStatus:
     problem: str | None = None
     detail: str | None = None
     degraded: bool = False
-    vm_name: str | None = None
     clock_skew: float | None = None
     notice: Histogram = field(default_factory=Histogram)
 

@@ -1,4 +1,5 @@
 import json
+import time
 import logging
 
 import pytest
@@ -137,6 +138,17 @@ async def test_a_failure_is_asked_about_again_soon_but_not_at_once(journal, meta
     await me.learn(metadata)
     await me.learn(metadata)
     assert me.vm_name is None
+
+
+async def test_a_question_that_keeps_failing_is_asked_less_often(journal, metadata, simulator):
+    simulator.world.fault("status", status=500, paths=["instance"])
+    me = identity(journal)
+    waits = []
+    for _ in range(8):
+        me._ask_at = 0.0
+        await me.learn(metadata)
+        waits.append(round(me._ask_at - time.monotonic()))
+    assert waits == [15, 30, 60, 120, 240, 480, 900, 900]
 
 
 async def test_another_vms_journal_is_set_aside(journal, metadata):
