@@ -1,6 +1,6 @@
 import json
-import time
 import logging
+import time
 
 import pytest
 from support.journal_tools import NOW, about, opened, tracking
