@@ -216,7 +216,7 @@ async def test_a_topic_that_is_forbidden_is_said(kafka: Broker, operation: str):
         return all("does not allow this client to write topic" in str(each) for each in results)
 
     await eventually(forbidden)
-    assert f"but: the broker does not allow this client to write topic {topic}" in await why(
+    assert f"but the broker does not allow this client to write topic {topic}" in await why(
         proved(made)
     )
 

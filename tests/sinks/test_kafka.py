@@ -28,6 +28,7 @@ from bridge.plugins import (
     Unavailable,
 )
 from sinks.kafka import KafkaSettings, settings
+from sinks.kafka.access import AskTopics, may_write
 from sinks.kafka.binding import encode
 from sinks.kafka.connecting import log_in
 from sinks.kafka.errors import InvalidRecordError, Lost, verdict, why_not_connected
@@ -409,6 +410,20 @@ async def test_what_we_use_of_aiokafka_beyond_its_interface_is_there():
     assert producer.client._conns == {}
     assert callable(producer.client._md_synchronizer)
     assert callable(producer.client.bootstrap)
+
+
+@pytest.mark.parametrize(
+    ("operations", "meant"),
+    [([], None), ([-(2**31)], None), ([0], False), ([1 << 8], False), ([0b1_0001_1000], True)],
+)
+def test_what_a_broker_says_of_access_is_understood(operations, meant):
+    assert may_write(operations) is meant
+
+
+def test_an_old_broker_is_asked_what_it_can_answer():
+    asked = AskTopics(["news"])
+    assert asked.prepare({3: (0, 13)}).API_VERSION == 8
+    assert asked.prepare({3: (0, 7)}).API_VERSION == 5
 
 
 GUIDE = (Path(__file__).parents[2] / "docs/sinks/kafka.md").read_text(encoding="utf-8")
