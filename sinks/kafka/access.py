@@ -1,4 +1,4 @@
-"""A question that aiokafka cannot ask: what may we do with a topic? (KIP-430)"""
+"""A question that aiokafka cannot ask (KIP-430): what may we do with a topic?"""
 
 from typing import Any
 
