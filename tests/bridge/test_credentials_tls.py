@@ -114,6 +114,18 @@ def test_the_context_stays_the_same_until_a_file_changes(certificates, tmp_path)
     assert first == second
 
 
+def test_a_file_that_is_exchanged_for_one_of_the_same_age_and_size_has_changed(
+    certificates, tmp_path
+):
+    ca, other = tmp_path / "ca.pem", tmp_path / "other.pem"
+    for path in (ca, other):
+        shutil.copy(certificates.authority, path)
+        os.utime(path, (1, 1))
+    before = tls(ca=ca).context()
+    other.replace(ca)
+    assert tls(ca=ca).context() is not before
+
+
 async def test_a_rotated_certificate_is_shown_from_then_on(certificates, tmp_path):
     mine = Identity(tmp_path / "c.pem", tmp_path / "k.pem", tmp_path / "both.pem")
     shutil.copy(certificates.other_client.certificate, mine.certificate)
