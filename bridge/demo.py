@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import json
 import sys
 import tempfile
 from contextlib import suppress
@@ -13,18 +12,25 @@ from typing import Any
 from bridge import log
 from bridge.app import run as run_bridge
 from bridge.config import load
+from bridge.demo_kafka import APPROVALS, EVENTS, Cluster, NotInstalled, Service
 from bridge.platform import AlreadyRunning
 from bridge.simulator import Simulator
 
 SPEED = 60.0
+DRAINING = 240.0
+"""How long the consumer drains, in Azure's seconds."""
 CONFIG = """\
 source:
   endpoint: {endpoint}
 state_dir: {directory}/state
 sinks:
-  demo:
-    type: file
-    path: {directory}/events.jsonl
+  orders-bus:
+    type: kafka
+    bootstrap_servers: ["{bootstrap}"]
+    topic: {events}
+approvals:
+  from:
+    orders-bus: {{sink: orders-bus, topic: {approvals}, trust: transport}}
 """
 
 
@@ -43,38 +49,55 @@ def run(args: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="seb-demo-") as directory:
         try:
             return asyncio.run(_play(Path(directory), args.speed))
-        except* (AlreadyRunning, OSError) as group:
+        except* (AlreadyRunning, NotInstalled, OSError) as group:
             print(f"seb demo: {group.exceptions[0]}", file=sys.stderr)
     return 1
 
 
 async def _play(directory: Path, speed: float) -> int:
+    cluster = await asyncio.to_thread(Cluster.start)
     async with Simulator("demo", speed=speed) as simulator:
         file = directory / "config.yaml"
-        text = CONFIG.format(endpoint=simulator.endpoint, directory=directory)
+        text = CONFIG.format(
+            endpoint=simulator.endpoint,
+            directory=directory,
+            bootstrap=cluster.bootstrap,
+            events=EVENTS,
+            approvals=APPROVALS,
+        )
         file.write_text(text, encoding="utf-8")
-        events = directory / "events.jsonl"
-        events.touch()
-        _introduce(simulator.endpoint, file, speed)
-        reading = asyncio.create_task(_read(events))
+        _introduce(simulator.endpoint, cluster.bootstrap, file, speed)
+        service = Service(cluster.bootstrap, DRAINING / speed, _tell, _note)
+        consuming = asyncio.create_task(service.run())
         ending = asyncio.create_task(_say_when_done(simulator))
         try:
             return await run_bridge(load(file, {}), lambda: load(file, {}))
         finally:
-            for task in (reading, ending):
-                task.cancel()
-            await asyncio.gather(reading, ending, return_exceptions=True)
+            service.stop()
+            ending.cancel()
+            await asyncio.gather(consuming, ending, return_exceptions=True)
             print("\nStopped in order: polling first, then the sinks, then the journal.")
 
 
-def _introduce(endpoint: str, file: Path, speed: float) -> None:
+def _introduce(endpoint: str, bootstrap: str, file: Path, speed: float) -> None:
     print(
         f"Azure's metadata service, simulated, {speed:g} times faster   {endpoint}\n"
-        f"The bridge polls it; its configuration                   {file}\n"
+        f"Kafka, in memory                                         {bootstrap}\n"
+        f"The bridge between them; its configuration               {file}\n"
         f"Its API                                                  http://127.0.0.1:17245/api/v1/events\n"
-        f"\nWhat a reader of its sink sees (Ctrl-C ends):\n",
+        f"\nWhat a consumer of {EVENTS} sees (Ctrl-C ends):\n",
         flush=True,
     )
+
+
+def _tell(envelope: dict[str, Any]) -> None:
+    said = _sentence(envelope)
+    if said:
+        print(said, flush=True)
+
+
+def _note(text: str) -> None:
+    print(f"{datetime.now().astimezone():%H:%M:%S}  {text}", flush=True)
 
 
 async def _say_when_done(simulator: Simulator) -> None:
@@ -88,20 +111,6 @@ async def _say_when_done(simulator: Simulator) -> None:
     )
 
 
-async def _read(path: Path) -> None:
-    """Follow the file as any log shipper would, one line for each CloudEvent."""
-    with path.open(encoding="utf-8") as lines:
-        line = ""
-        while True:
-            line += lines.readline()
-            if not line.endswith("\n"):
-                await asyncio.sleep(0.1)
-                continue
-            said, line = _sentence(json.loads(line)), ""
-            if said:
-                print(said, flush=True)
-
-
 def _sentence(envelope: dict[str, Any]) -> str | None:
     """One CloudEvent for a person; None for those about the bridge itself."""
     what = envelope["type"].removeprefix("azure.scheduledevents.").removesuffix(".v1")
@@ -109,6 +118,9 @@ def _sentence(envelope: dict[str, Any]) -> str | None:
     if "eventType" not in data:
         return None
     at = datetime.fromisoformat(envelope["time"]).astimezone()
+    if what.startswith("approval."):
+        told = f"{what}  {data['eventType']}  {(data['eventId'] or '-')[:8]}"
+        return f"{at:%H:%M:%S}  {told}  by {data['approver']}: {data['reason']}"
     notice = data["noticeSeconds"]
     when = f"in {notice:.0f} s" if notice is not None and notice >= 0 else ""
     parts = (f"{at:%H:%M:%S}", f"{what:<10}", f"{data['eventType']:<9}", data["eventId"][:8])

@@ -1,5 +1,4 @@
 import asyncio
-import json
 import re
 import signal
 import sys
@@ -25,15 +24,17 @@ def _log():
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX")
 async def test_the_loop_runs_on_one_machine_and_ctrl_c_ends_it():
     process = await asyncio.create_subprocess_exec(
-        SEB, "demo", "--speed", "150",
+        SEB, "demo", "--speed", "60",
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip
     told: list[tuple[str, str]] = []
+    granted = False
     try:
         async with asyncio.timeout(25):
             while ("completed", "Reboot") not in told:
                 line = (await process.stdout.readline()).decode()
                 assert line, (await process.stderr.read()).decode()
+                granted = granted or "approval.granted  Reboot" in line
                 if found := TOLD.match(line):
                     told.append((found[1], found[2]))
         process.send_signal(signal.SIGINT)
@@ -45,6 +46,7 @@ async def test_the_loop_runs_on_one_machine_and_ctrl_c_ends_it():
             await process.wait()
     assert process.returncode == 0
     assert "Stopped in order" in out.decode()
+    assert granted, "the consumer's approval went round the whole loop"
     assert b"Traceback" not in err
     assert [what for what, kind in told if kind == "Reboot"] == [
         "scheduled",
@@ -91,17 +93,14 @@ def test_what_is_about_the_bridge_is_left_out():
     assert demo._sentence({**envelope, "data": {"action": "x"}}) is None
 
 
-async def test_a_line_is_read_when_it_is_whole(tmp_path, capsys):
-    path = tmp_path / "events.jsonl"
-    body = json.dumps(make().envelope)
-    path.write_text(body[:100])
-    reading = asyncio.create_task(demo._read(path))
-    await asyncio.sleep(0.05)
-    assert not reading.done()
-    with path.open("a") as file:
-        file.write(f"{body[100:]}\n")
-    async with asyncio.timeout(5):
-        while "scheduled" not in capsys.readouterr().out:
-            await asyncio.sleep(0.02)
-    reading.cancel()
-    await asyncio.gather(reading, return_exceptions=True)
+def test_what_became_of_an_approval_is_a_line_too():
+    envelope = make().envelope
+    data = {"eventType": "Reboot", "eventId": "AB12CD34-1", "approver": "orders", "reason": "done"}
+    granted = {**envelope, "type": "azure.scheduledevents.approval.granted.v1", "data": data}
+    assert demo._sentence(granted).endswith("approval.granted  Reboot  AB12CD34  by orders: done")
+
+
+def test_without_the_extra_it_says_so(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "confluent_kafka", None)
+    assert main(["demo"]) == 1
+    assert "pip install 'scheduled-events-bridge[demo]'" in capsys.readouterr().err
