@@ -2,19 +2,21 @@
 
 Read `settings`, then `sending` (a batch), `producing` and `connecting` (bounded and cancellable
 where aiokafka is not), `errors` (what went wrong, in our words). `binding` and `topics` are pure.
+Approvals come the other way: `listening`, then `reading`, `attending` and `consuming`.
 """
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-from bridge.plugins import Place, Send, SinkPlugin
+from bridge.plugins import ApprovalPlugin, Place, Send, SinkPlugin
 from sinks.kafka.check import check_topics
 from sinks.kafka.connecting import Door, log_in
+from sinks.kafka.listening import KafkaApprovals, listen
 from sinks.kafka.sending import Session
 from sinks.kafka.settings import Connection, KafkaSettings
 from sinks.kafka.topics import Topics
 
-__all__ = ["Connection", "KafkaSettings", "sink"]
+__all__ = ["Connection", "KafkaApprovals", "KafkaSettings", "approvals", "sink"]
 
 _OF_TIMEOUT = 0.9
 """What a batch may use of `retry.timeout`, so that results come before the bridge stops waiting."""
@@ -52,3 +54,4 @@ def _door(settings: KafkaSettings, place: Place) -> Door:
 
 
 sink = SinkPlugin(settings=KafkaSettings, open=_open, check=_check)
+approvals = ApprovalPlugin(settings=KafkaApprovals, open=listen)

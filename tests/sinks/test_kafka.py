@@ -439,7 +439,7 @@ def test_the_guide_names_every_key():
 
 def test_the_examples_of_the_guide_are_good_configurations(tmp_path):
     examples = re.findall(r"```yaml\n(.*?)```", GUIDE, re.DOTALL)
-    assert len(examples) == 4
+    assert len(examples) == 5
     for example in examples:
         file = tmp_path / "config.yaml"
         file.write_text(example)

@@ -1,0 +1,539 @@
+"""The Kafka approval source by itself, against a real broker."""
+
+import asyncio
+import contextlib
+import json
+import logging
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import aiokafka.codec
+import pytest
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from support.cloudevents import batch
+from support.kafka_broker import Broker, Cluster
+from support.kafka_config import PASSWORDS
+from support.kafka_proxy import Proxy, proxied
+from support.kcat import kcat, kcat_write
+
+from bridge.plugins import Delivery, Listening, Place, Unavailable
+from sinks.kafka import (
+    KafkaApprovals,
+    KafkaSettings,
+    approvals,
+    attending,
+    consuming,
+    reading,
+    sink,
+)
+
+PLACE = Place({"vm_id": "vm-1", "vm_name": "web-1"})
+PATIENCE = 20.0
+
+
+@dataclass
+class Desk:
+    """What the bridge is to a source: it remembers checkpoints and notes what it hears."""
+
+    settings: KafkaApprovals
+    lookback: float = 3600.0
+    checkpoints: dict[str, str] = field(default_factory=dict)
+    heard: list[int | None] = field(default_factory=list)
+    name: str = "bus"
+
+    @contextlib.asynccontextmanager
+    async def open(self) -> AsyncGenerator[AsyncIterator[Delivery]]:
+        asked = Listening(self.name, dict(self.checkpoints), self.lookback, self.heard.append)
+        async with approvals.open(self.settings, PLACE, asked) as deliveries:
+            yield deliveries
+
+    async def take(self, deliveries: AsyncIterator[Delivery], count: int) -> list[Delivery]:
+        """Record first, acknowledge second, as the bridge does."""
+        taken: list[Delivery] = []
+        async with asyncio.timeout(PATIENCE):
+            while len(taken) < count:
+                delivery = await anext(deliveries)
+                if delivery.checkpoint:
+                    self.checkpoints |= dict([delivery.checkpoint])
+                if delivery.ack:
+                    await delivery.ack()
+                taken.append(delivery)
+        return taken
+
+    async def session(self, count: int) -> list[bytes]:
+        async with self.open() as deliveries:
+            return bodies(await self.take(deliveries, count))
+
+
+def bodies(deliveries: list[Delivery]) -> list[bytes]:
+    return [delivery.body for delivery in deliveries]
+
+
+def source(servers: str, topic: str, **more: Any) -> KafkaApprovals:
+    return KafkaApprovals.model_validate(
+        {"type": "kafka", "bootstrap_servers": [servers], "topic": topic, "trust": "transport"}
+        | more
+    )
+
+
+async def publish(kafka: Broker, topic: str, *values: bytes | None, **more: Any) -> None:
+    producer = AIOKafkaProducer(bootstrap_servers=kafka.bootstrap, acks="all")
+    await producer.start()
+    try:
+        for value in values:
+            await producer.send_and_wait(topic, value, **{"key": b"k", **more})
+    finally:
+        await producer.stop()
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+async def quiet(deliveries: AsyncIterator[Delivery], seconds: float = 0.5) -> bool:
+    """Whether nothing comes; the iterator is of no use after."""
+    try:
+        async with asyncio.timeout(seconds):
+            await anext(deliveries)
+    except TimeoutError:
+        return True
+    return False
+
+
+@pytest.fixture(autouse=True)
+def real(kafka: Broker) -> None:
+    kafka.must_be_real("it finds no record by its time, where a source begins")
+
+
+@pytest.fixture(autouse=True)
+def short_polls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(consuming, "LONG_POLL", 0.1)
+
+
+@pytest.fixture
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "PROBE", 0.2)
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch, often: None) -> None:
+    monkeypatch.setattr(attending, "LIMIT", 1.0)
+
+
+@pytest.fixture
+async def proxy(kafka: Broker):
+    async with proxied(kafka.bootstrap) as proxy:
+        yield proxy
+
+
+async def test_records_of_kcat_come_with_headers_a_position_and_a_checkpoint(kafka: Broker):
+    topic = await kafka.topic()
+    value = b'{"eventId": "A",\n "approver": "me"}'
+    await kcat_write(kafka.bootstrap, topic, value, headers={"content-type": "application/json"})
+    desk = Desk(source(kafka.bootstrap, topic))
+    async with desk.open() as deliveries:
+        (delivery,) = await desk.take(deliveries, 1)
+    assert delivery == Delivery(
+        body=value,
+        headers=[("content-type", b"application/json")],
+        position=f"{topic}/0/0",
+        checkpoint=(f"{topic}/0", "1"),
+    )
+
+
+async def test_every_partition_is_read_and_each_from_where_the_journal_left_off(kafka: Broker):
+    topic = await kafka.topic(3)
+    desk = Desk(source(kafka.bootstrap, topic))
+    for number in range(3):
+        await publish(kafka, topic, b"first-%d" % number, partition=number)
+    assert sorted(await desk.session(3)) == [b"first-0", b"first-1", b"first-2"]
+    for number in range(3):
+        await publish(kafka, topic, b"second-%d" % number, partition=number)
+    async with desk.open() as deliveries:
+        again = await desk.take(deliveries, 3)
+        assert sorted(bodies(again)) == [b"second-0", b"second-1", b"second-2"]
+        assert await quiet(deliveries)
+    assert desk.checkpoints == {f"{topic}/{number}": "2" for number in range(3)}
+
+
+async def test_what_was_not_recorded_comes_again(kafka: Broker):
+    topic = await kafka.topic()
+    await publish(kafka, topic, b"one", b"two")
+    desk = Desk(source(kafka.bootstrap, topic))
+    async with desk.open() as deliveries:
+        await anext(deliveries)
+    assert await desk.session(2) == [b"one", b"two"]
+
+
+async def test_a_first_start_looks_back_by_time(kafka: Broker):
+    topic = await kafka.topic()
+    now = int(time.time() * 1000)
+    await publish(kafka, topic, b"old", timestamp_ms=now - 7_200_000)
+    await publish(kafka, topic, b"recent", timestamp_ms=now - 60_000)
+    assert await Desk(source(kafka.bootstrap, topic), name="near").session(1) == [b"recent"]
+    far = Desk(source(kafka.bootstrap, topic), lookback=10_000, name="far")
+    assert await far.session(2) == [b"old", b"recent"]
+
+
+async def test_without_lookback_only_what_comes_counts_also_after_a_break(kafka: Broker):
+    topic = await kafka.topic()
+    await publish(kafka, topic, b"before", timestamp_ms=int(time.time() * 1000) - 1000)
+    desk = Desk(source(kafka.bootstrap, topic), lookback=0.0)
+    async with desk.open() as deliveries:
+        assert await quiet(deliveries, 0.2)
+    await publish(kafka, topic, b"in the break")
+    assert await desk.session(1) == [b"in the break"]
+
+
+async def test_new_partitions_are_read_from_their_beginning(kafka: Broker, often: None):
+    topic = await kafka.topic()
+    desk = Desk(source(kafka.bootstrap, topic), lookback=0.0)
+    await publish(kafka, topic, b"before", timestamp_ms=int(time.time() * 1000) - 1000)
+    async with desk.open() as deliveries:
+        coming = asyncio.create_task(desk.take(deliveries, 2))
+        await until(lambda: desk.heard)
+        await add_partitions(kafka, topic, 2)
+        earlier = int(time.time() * 1000) - 60_000
+        await publish(kafka, topic, b"there", partition=1, timestamp_ms=earlier)
+        await until(lambda: f"{topic}/1" in desk.checkpoints)
+        await publish(kafka, topic, b"here", partition=0)
+        assert bodies(await coming) == [b"there", b"here"]
+
+
+async def add_partitions(kafka: Broker, topic: str, total: int) -> None:
+    from aiokafka.admin import AIOKafkaAdminClient, NewPartitions  # noqa: PLC0415  here alone
+
+    admin = AIOKafkaAdminClient(bootstrap_servers=kafka.bootstrap)
+    await admin.start()
+    try:
+        await admin.create_partitions({topic: NewPartitions(total)})
+    finally:
+        await admin.close()
+
+
+async def test_a_tombstone_is_a_delivery_without_a_body(kafka: Broker):
+    topic = await kafka.topic()
+    await publish(kafka, topic, None, b"after")
+    assert await Desk(source(kafka.bootstrap, topic)).session(2) == [b"", b"after"]
+
+
+async def test_what_cannot_be_unpacked_is_passed_once_and_costs_nothing_else(
+    kafka: Broker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    topic = await kafka.topic()
+    await kcat_write(kafka.bootstrap, topic, b"before")
+    lines = b"\n".join(b"line %d" % number for number in range(50))
+    together = ["-z", "lz4", "-X", "linger.ms=1000"]
+    await kcat("-P", "-b", kafka.bootstrap, "-t", topic, *together, stdin=lines + b"\n")
+    await kcat_write(kafka.bootstrap, topic, b"after")
+    monkeypatch.setattr(aiokafka.codec, "has_lz4", lambda: False)
+    desk = Desk(source(kafka.bootstrap, topic))
+    with caplog.at_level(logging.WARNING):
+        async with desk.open() as deliveries:
+            taken = await desk.take(deliveries, 3)
+    assert bodies(taken) == [b"before", b"", b"after"]
+    assert [each.position for each in taken] == [f"{topic}/0/{n}" for n in (0, 1, 51)]
+    assert desk.checkpoints == {f"{topic}/0": "52"}
+    (said,) = [r for r in caplog.records if r.message == "approvals.unreadable"]
+    assert "lz4" in said.error
+
+
+async def test_what_a_transaction_took_back_is_not_delivered(kafka: Broker, often: None):
+    topic = await kafka.topic()
+    producer = AIOKafkaProducer(bootstrap_servers=kafka.bootstrap, transactional_id=topic)
+    await producer.start()
+    try:
+        with contextlib.suppress(ZeroDivisionError):
+            async with producer.transaction():
+                await producer.send_and_wait(topic, b"never mind")
+                raise ZeroDivisionError
+        async with producer.transaction():
+            await producer.send_and_wait(topic, b"meant")
+    finally:
+        await producer.stop()
+    desk = Desk(source(kafka.bootstrap, topic))
+    async with desk.open() as deliveries:
+        assert bodies(await desk.take(deliveries, 1)) == [b"meant"]
+        desk.heard.clear()
+        coming = asyncio.create_task(desk.take(deliveries, 1))
+        await until(lambda: 0 in desk.heard)
+        await publish(kafka, topic, b"more")
+        await coming
+
+
+@pytest.mark.parametrize("checkpoint", ["900", "0"])
+async def test_an_offset_that_is_gone_leads_to_what_there_is_and_is_said_once(
+    kafka: Broker, checkpoint: str, caplog: pytest.LogCaptureFixture
+):
+    topic = await kafka.topic()
+    age = 7_200_000 if checkpoint == "0" else 0
+    stamp = {"timestamp_ms": int(time.time() * 1000) - age}
+    await publish(kafka, topic, b"zero", b"one", b"two", **stamp)
+    if checkpoint == "0":
+        await delete_records(kafka, topic, 2)
+    desk = Desk(source(kafka.bootstrap, topic), checkpoints={f"{topic}/0": checkpoint})
+    expected = [b"two"] if checkpoint == "0" else [b"zero", b"one", b"two"]
+    with caplog.at_level(logging.WARNING):
+        assert await desk.session(len(expected)) == expected
+    (said,) = [r for r in caplog.records if r.message == "approvals.offset_gone"]
+    assert (said.offset, said.partition) == (int(checkpoint), 0)
+    assert desk.checkpoints == {f"{topic}/0": "3"}
+
+
+async def delete_records(kafka: Broker, topic: str, before: int) -> None:
+    from confluent_kafka import TopicPartition  # noqa: PLC0415  here alone
+
+    client = kafka.admin._client  # aiokafka cannot ask a broker of today to do it
+    futures = client.delete_records([TopicPartition(topic, 0, before)])
+    for future in futures.values():
+        await asyncio.to_thread(future.result, PATIENCE)
+
+
+async def test_a_topic_made_anew_is_read_without_a_restart(kafka: Broker, hasty: None):
+    topic = await kafka.topic()
+    desk = Desk(source(kafka.bootstrap, topic))
+    await publish(kafka, topic, b"one", b"two", b"three")
+    assert len(await desk.session(3)) == 3
+    await kafka.delete_topic(topic)
+    with pytest.raises(Unavailable, match=f"topic {topic} does not exist"):
+        await desk.session(1)
+    await kafka.topic(name=topic)
+    await publish(kafka, topic, b"anew")
+    assert await desk.session(1) == [b"anew"]
+
+
+async def test_the_lag_is_told_also_in_silence(kafka: Broker, often: None):
+    topic = await kafka.topic()
+    await publish(kafka, topic, *[b"%d" % number for number in range(5)])
+    desk = Desk(source(kafka.bootstrap, topic))
+    async with desk.open() as deliveries:
+        await desk.take(deliveries, 1)
+        await until(lambda: desk.heard)
+        assert desk.heard[0] in {4, 5}
+        coming = asyncio.create_task(desk.take(deliveries, 5))
+        await until(lambda: desk.heard[-1] == 0)
+        count = len(desk.heard)
+        await until(lambda: len(desk.heard) >= count + 3)
+        assert set(desk.heard[count:]) == {0}
+        coming.cancel()
+        await asyncio.gather(coming, return_exceptions=True)
+
+
+@pytest.mark.parametrize("how", ["down", "stall"])
+async def test_brokers_that_are_gone_are_noticed_in_silence(
+    kafka: Broker, proxy: Proxy, how: str, hasty: None
+):
+    topic = await kafka.topic()
+    desk = Desk(source(proxy.address, topic))
+    async with desk.open() as deliveries:
+        coming = asyncio.create_task(desk.take(deliveries, 1))
+        await until(lambda: desk.heard)
+        await proxy.down() if how == "down" else proxy.stall()
+        with pytest.raises(Unavailable):
+            await coming
+    proxy.release()
+    if how == "down":
+        with pytest.raises(Unavailable, match="nothing listens there"):
+            await desk.session(1)
+        await proxy.up()
+    await publish(kafka, topic, b"after")
+    assert await desk.session(1) == [b"after"]
+
+
+async def test_a_fetcher_that_died_is_noticed(kafka: Broker):
+    topic = await kafka.topic()
+    desk = Desk(source(kafka.bootstrap, topic))
+    async with desk.open() as deliveries:
+        coming = asyncio.create_task(desk.take(deliveries, 1))
+        await until(lambda: desk.heard)
+        tasks = asyncio.all_tasks()
+        (fetcher,) = [t for t in tasks if t.get_coro().__name__ == "_fetch_requests_routine"]
+        fetcher.cancel()
+        with pytest.raises(Unavailable, match="the consumer broke"):
+            await coming
+
+
+async def test_records_that_wait_and_do_not_come_are_noticed(
+    kafka: Broker, often: None, monkeypatch: pytest.MonkeyPatch
+):
+    topic = await kafka.topic()
+    await publish(kafka, topic, b"one", b"two")
+    monkeypatch.setattr(reading, "STUCK", 0.3)
+    monkeypatch.setattr(AIOKafkaConsumer, "getone", lambda _: asyncio.sleep(PATIENCE))
+    with pytest.raises(Unavailable, match="2 records wait"):
+        await Desk(source(kafka.bootstrap, topic)).session(1)
+
+
+async def test_a_vm_holds_as_many_connections_as_the_docs_say(kafka: Broker, proxy: Proxy):
+    topic, events = await kafka.topic(), await kafka.topic()
+    settings = KafkaSettings.model_validate(
+        {"type": "kafka", "bootstrap_servers": [proxy.address], "topic": events}
+    )
+    async with contextlib.AsyncExitStack() as stack:
+        send = await stack.enter_async_context(sink.open(settings, PLACE))
+        await send(batch(3))
+        await until(lambda: proxy.connections == 1)
+        await publish(kafka, topic, b"one")
+        for group, connections in ((None, 2), (topic, 4)):
+            desk = Desk(source(proxy.address, topic, group=group))
+            deliveries = await stack.enter_async_context(desk.open())
+            await desk.take(deliveries, 1)
+            await until(lambda: proxy.connections == connections)  # noqa: B023  awaited here
+            assert proxy.connections == connections
+
+
+@pytest.mark.parametrize("how", ["up", "down", "stall"])
+@pytest.mark.parametrize("shared", [False, True])
+async def test_leaving_is_quick_and_leaves_nothing_behind(
+    kafka: Broker, proxy: Proxy, how: str, shared: bool
+):
+    topic = await kafka.topic()
+    tasks = asyncio.all_tasks()
+    desk = Desk(source(proxy.address, topic, group=topic if shared else None))
+
+    async def session() -> None:
+        async with desk.open() as deliveries:
+            await anext(deliveries)
+
+    running = asyncio.create_task(session())
+    await until(lambda: desk.heard)
+    if how != "up":
+        await proxy.down() if how == "down" else proxy.stall()
+        await asyncio.sleep(0.3)
+    began = time.monotonic()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert time.monotonic() - began < 5
+    await until(lambda: ours(asyncio.all_tasks() - tasks) == [])
+    if how == "up":
+        await until(lambda: proxy.connections == 0)
+    proxy.release()
+
+
+def ours(tasks: set["asyncio.Task[Any]"]) -> list[str]:
+    """Without those of the proxy."""
+    return [repr(task) for task in tasks if "kafka_proxy" not in repr(task)]
+
+
+async def test_a_group_shares_the_records_and_goes_on_where_it_was(kafka: Broker):
+    topic = await kafka.topic(2)
+    group = f"group-{topic}"
+    for number in range(2):
+        await publish(kafka, topic, b"first", b"second", partition=number)
+    desk = Desk(source(kafka.bootstrap, topic, group=group))
+    assert sorted(await desk.session(4)) == [b"first", b"first", b"second", b"second"]
+    assert desk.checkpoints == {}
+    await publish(kafka, topic, b"third", partition=1)
+    other = Desk(source(kafka.bootstrap, topic, group=group))
+    async with other.open() as deliveries:
+        assert bodies(await other.take(deliveries, 1)) == [b"third"]
+        assert await quiet(deliveries)
+
+
+async def test_a_group_gets_again_what_was_not_acknowledged(kafka: Broker):
+    topic = await kafka.topic()
+    await publish(kafka, topic, b"one", b"two")
+    desk = Desk(source(kafka.bootstrap, topic, group=f"group-{topic}"))
+    async with desk.open() as deliveries:
+        await desk.take(deliveries, 1)
+        await anext(deliveries)
+    assert await desk.session(1) == [b"two"]
+
+
+async def test_a_commit_that_cannot_be_made_neither_hangs_nor_complains(
+    kafka: Broker, proxy: Proxy, hasty: None, caplog: pytest.LogCaptureFixture
+):
+    topic = await kafka.topic()
+    await publish(kafka, topic, b"one")
+    desk = Desk(source(proxy.address, topic, group=f"group-{topic}"))
+    async with desk.open() as deliveries:
+        delivery = await anext(deliveries)
+        proxy.stall()
+        with pytest.raises(Unavailable):
+            await delivery.ack()
+    proxy.release()
+    await asyncio.sleep(0.1)
+    assert [r.getMessage() for r in caplog.records if r.name == "asyncio"] == []
+
+
+@pytest.mark.parametrize(
+    ("how", "why"),
+    [
+        ("missing", "topic .* does not exist"),
+        ("unseen", "does not allow this client to read topic"),
+        ("unreadable", "does not allow this client to read topic"),
+        ("wrong password", "it refuses the login"),
+        ("expired certificate", "its certificate is not accepted: certificate has expired"),
+    ],
+)
+async def test_why_it_cannot_be_entered_is_said_in_one_sentence(
+    kafka: Broker, how: str, why: str, monkeypatch: pytest.MonkeyPatch
+):
+    topic = await kafka.topic()
+    server, more = kafka.address("SASL_PLAINTEXT"), {"sasl": login("alice")}
+    if how == "missing":
+        monkeypatch.setattr(attending, "LIMIT", 1.0)
+        topic = "missing"
+    elif how == "unseen":
+        await kafka.deny("alice", topic)
+    elif how == "unreadable":
+        await kafka.allow("alice", topic, "DESCRIBE")
+    elif how == "wrong password":
+        more = {"sasl": login("alice") | {"password": "wrong"}}
+    else:
+        server, more = (
+            kafka.address("EXPIRED"),
+            {"tls": {"ca": str(kafka.certificates.authority)}},
+        )
+    desk = Desk(source(server, topic, **more))
+    with pytest.raises(Unavailable, match=why):
+        await desk.session(0)
+
+
+def login(user: str) -> dict[str, str]:
+    return {"mechanism": "PLAIN", "username": user, "password": PASSWORDS[user]}
+
+
+async def test_a_rotated_password_file_is_taken_up_without_leaving(
+    kafka: Broker, tmp_path: Path, often: None
+):
+    topic = await kafka.topic()
+    user, file = f"user-{topic}", tmp_path / "password"
+    await kafka.add_user(user, "old")
+    file.write_text("old")
+    sasl = {"mechanism": "SCRAM-SHA-256", "username": user, "password": {"file": str(file)}}
+    async with contextlib.AsyncExitStack() as stack:
+        proxy = await stack.enter_async_context(proxied(kafka.address("SASL_PLAINTEXT")))
+        desk = Desk(source(proxy.address, topic, sasl=sasl))
+        deliveries = await stack.enter_async_context(desk.open())
+        await publish(kafka, topic, b"one")
+        await desk.take(deliveries, 1)
+        coming = asyncio.create_task(desk.take(deliveries, 1))
+        await until(lambda: desk.heard)
+        await kafka.add_user(user, "new")
+        file.write_text("new")
+        count = len(desk.heard)
+        await until(lambda: len(desk.heard) > count + 2)
+        await proxy.hang_up()
+        await publish(kafka, topic, b"two")
+        assert bodies(await coming) == [b"two"]
+
+
+async def test_a_node_that_comes_back_is_read_again(lone_kafka: Cluster, hasty: None):
+    topic = await lone_kafka.topic()
+    desk = Desk(source(lone_kafka.bootstrap, topic))
+    async with desk.open() as deliveries:
+        coming = asyncio.create_task(desk.take(deliveries, 1))
+        await until(lambda: desk.heard)
+        await lone_kafka.kill(1)
+        with pytest.raises(Unavailable):
+            await coming
+    await lone_kafka.restart(1)
+    await publish(lone_kafka, topic, json.dumps({"eventId": "A"}).encode())
+    assert await desk.session(1) == [b'{"eventId": "A"}']
