@@ -11,11 +11,10 @@ from pathlib import Path
 
 from bridge import platform
 from bridge.config import Config, ConfigError, fingerprint
-from bridge.fleet import Fleet
+from bridge.engine import Engine
 from bridge.housekeeping import keep_house, keep_watchdog, tidy
 from bridge.identity import Identity
 from bridge.journal import Journal
-from bridge.poller import Poller
 from bridge.runtime import Runtime
 from bridge.status import Status
 from bridge.supervise import supervise
@@ -77,17 +76,16 @@ class App:
     state_dir: Path
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
     _again: asyncio.Event = field(default_factory=asyncio.Event)
-    _polling: asyncio.Task[None] | None = None
 
     async def once(self) -> int:
         """Poll one time, drain, and leave; 1 when there was no answer or something is left."""
         await self.runtime.identity.recall()
         async with asyncio.TaskGroup() as group:
-            fleet = await self._employ(group)
+            engine = Engine(self.runtime, group)
+            await engine.employ()
             await tidy(self.runtime)
-            good = await self._poller().once()
-            left = await fleet.drain(self.runtime.config.stop_grace)
-            await fleet.stop()
+            good = await engine.once()
+            left = await engine.stop(self.runtime.config.stop_grace)
         if left:
             log.warning("bridge.undelivered", extra={"left": left})
         return 0 if good and not left else 1
@@ -97,51 +95,30 @@ class App:
         with platform.signals(self._stop.set, self._again.set):
             async with asyncio.TaskGroup() as group, AsyncExitStack() as web:
                 await self.runtime.identity.recall()
-                fleet = await self._head_start(group)
-                helpers = self._helpers(group, fleet, web)
+                engine = Engine(self.runtime, group)
+                await self._head_start(engine)
+                await engine.listen()
+                helpers = self._helpers(group, engine, web)
                 await self._open_web(web)
                 await self._audit_config("start")
                 platform.notify("READY=1")
                 await self._stop.wait()
                 platform.notify("STOPPING=1")
-                await self._leave(fleet, helpers)
+                await self._leave(engine, helpers)
         return 0
 
-    async def _head_start(self, group: asyncio.TaskGroup) -> Fleet:
+    async def _head_start(self, engine: Engine) -> None:
         """Let the first poll go ahead of what nobody waits for; its answer may take minutes."""
         with self.runtime.journal.news() as news:
-            self._poll(group)
-            fleet = await self._employ(group)
+            await engine.start()
             with suppress(TimeoutError):
                 async with asyncio.timeout(HEAD_START):
                     await news.wait()
-        return fleet
-
-    async def _employ(self, group: asyncio.TaskGroup) -> Fleet:
-        runtime = self.runtime
-        fleet = Fleet(runtime.journal, lambda: runtime.identity.place, runtime.status.sinks, group)
-        await fleet.employ(runtime.config.sinks)
-        return fleet
-
-    def _poller(self) -> Poller:
-        runtime = self.runtime
-        return Poller(
-            runtime.config,
-            runtime.journal,
-            runtime.identity,
-            runtime.status.source,
-            runtime.version,
-            runtime.boot_id,
-        )
-
-    def _poll(self, group: asyncio.TaskGroup) -> None:
-        work = supervise("poller", self._poller().run, most=5.0)
-        self._polling = group.create_task(work, name="poller")
 
     def _helpers(
-        self, group: asyncio.TaskGroup, fleet: Fleet, web: AsyncExitStack
+        self, group: asyncio.TaskGroup, engine: Engine, web: AsyncExitStack
     ) -> list[asyncio.Task[None]]:
-        reloads = supervise("reload", lambda: self._reloads(group, fleet, web))
+        reloads = supervise("reload", lambda: self._reloads(engine, web))
         house = supervise("housekeeping", lambda: keep_house(self.runtime), first=5.0)
         return [
             group.create_task(reloads, name="reload"),
@@ -149,14 +126,11 @@ class App:
             group.create_task(keep_watchdog(self.runtime), name="watchdog"),
         ]
 
-    async def _leave(self, fleet: Fleet, helpers: list[asyncio.Task[None]]) -> None:
-        """Stop what makes work, drain within the grace, then cancel what takes it."""
+    async def _leave(self, engine: Engine, helpers: list[asyncio.Task[None]]) -> None:
         log.info("bridge.stopping", extra={"grace": self.runtime.config.stop_grace})
-        for task in (self._polling, *helpers):
-            if task is not None:
-                task.cancel()
-        left = await fleet.drain(self.runtime.config.stop_grace)
-        await fleet.stop()
+        for task in helpers:
+            task.cancel()
+        left = await engine.stop(self.runtime.config.stop_grace)
         log.info("bridge.stopped", extra={"undelivered": left})
 
     async def _open_web(self, stack: AsyncExitStack) -> None:
@@ -175,21 +149,26 @@ class App:
             "sha256": fingerprint(config),
             "file": str(config.file) if config.file else None,
             "sinks": sorted(config.sinks),
+            "approvals": {
+                "from": sorted(config.approvals.sources),
+                "require": config.approvals.require,
+                "dryRun": config.approvals.dry_run,
+            },
             "why": why,
         }
         await self.runtime.audit("configuration.loaded", actor="bridge", via="file", detail=detail)
 
-    async def _reloads(self, group: asyncio.TaskGroup, fleet: Fleet, web: AsyncExitStack) -> None:
+    async def _reloads(self, engine: Engine, web: AsyncExitStack) -> None:
         while True:
             await self._again.wait()
             self._again.clear()
             platform.notify("RELOADING=1")
             try:
-                await self._change(group, fleet, web)
+                await self._change(engine, web)
             finally:
                 platform.notify("READY=1")
 
-    async def _change(self, group: asyncio.TaskGroup, fleet: Fleet, web: AsyncExitStack) -> None:
+    async def _change(self, engine: Engine, web: AsyncExitStack) -> None:
         """All or nothing: a file that is bad, or that needs a restart, changes nothing."""
         old = self.runtime.config
         try:
@@ -201,11 +180,7 @@ class App:
             log.error("configuration.refused", extra={"error": str(error)})  # noqa: TRY400  the sentence is enough
             return
         self.runtime.identity.config = new
-        await fleet.employ(new.sinks)
-        if old.source != new.source and self._polling is not None:
-            self._polling.cancel()
-            await asyncio.gather(self._polling, return_exceptions=True)
-            self._poll(group)
+        await engine.change(old, new)
         log.info("configuration.loaded", extra={"config": str(new.file)})
         await self._audit_config("reload")
 

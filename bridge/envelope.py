@@ -29,6 +29,7 @@ class Letter:
     severity: int
     event_id: str | None
     data: dict[str, Any]
+    causation: str | None = None
 
 
 def write(letter: Letter, observer: Observer) -> CloudEvent:
@@ -136,5 +137,7 @@ def _encode(letter: Letter, observer: Observer) -> CloudEvent:
     }
     if letter.event_id:
         attributes["correlationid"] = subject
+    if letter.causation:
+        attributes["causationid"] = safe_id(letter.causation)
     body = JSONFormat().write(Built(attributes, letter.data))
     return CloudEvent(letter.id, f"{PREFIX}{letter.kind}.v1", subject, body)

@@ -13,7 +13,13 @@ from bridge.observer import Observer
 from bridge.state import Tracked, Transition, What
 
 News = Literal["degraded", "recovered", "snapshot"]
-KINDS = (*get_args(What), *(f"source.{news}" for news in get_args(News)), "bridge.audited")
+Became = Literal["recorded", "granted", "refused", "failed"]
+KINDS = (
+    *get_args(What),
+    *(f"approval.{became}" for became in get_args(Became)),
+    *(f"source.{news}" for news in get_args(News)),
+    "bridge.audited",
+)
 """All that we publish: what stands between prefix and version in a CloudEvent's type."""
 
 _STATUS = {

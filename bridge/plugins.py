@@ -1,37 +1,44 @@
-"""THE PLUGIN INTERFACE: what a sink is, what it may say, and how it is found.
+"""THE PLUGIN INTERFACE: what a sink and an approval source are, and how they are found.
 
 A sink connects, sends and closes. It does not loop, back off, count or log deliveries: the bridge
 does that, once, for all of them. To write one, write a `Settings` class with its keys and an async
 context manager that yields `send`, join them in a `SinkPlugin`, and name that in the entry-point
-group `scheduled_events_bridge.sinks`.
+group `scheduled_events_bridge.sinks`. An approval source is the same in the other direction: it
+yields deliveries, and is found in `scheduled_events_bridge.approvals`.
 """
 
-import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 from pydantic import Field
 
 from bridge.cloudevent import CloudEvent
-from bridge.credentials import (
-    TLS,
-    ManagedIdentity,
-    OAuth,
-    TLSOption,
-    TokenSource,
-    is_loopback,
-    read_secret,
-)
 from bridge.errors import Misconfigured, Rejected, Unavailable
 from bridge.fields import Duration, Secret, Settings, Size
+from bridge.place import Place
+
+if TYPE_CHECKING:
+    from bridge.credentials import (
+        TLS,
+        ManagedIdentity,
+        OAuth,
+        TLSOption,
+        TokenSource,
+        is_loopback,
+        read_secret,
+    )
 
 __all__ = [
     "TLS",
+    "ApprovalPlugin",
+    "ApprovalSettings",
     "CloudEvent",
+    "Delivery",
     "Duration",
+    "Listening",
     "ManagedIdentity",
     "Misconfigured",
     "OAuth",
@@ -49,17 +56,17 @@ __all__ = [
     "TLSOption",
     "TokenSource",
     "Unavailable",
+    "find_approvals",
     "find_sink",
+    "installed_approvals",
     "installed_sinks",
     "is_loopback",
     "read_secret",
 ]
 
 SINKS = "scheduled_events_bridge.sinks"
+APPROVALS = "scheduled_events_bridge.approvals"
 EXTRAS = ("kafka", "mqtt")
-_PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
-_UNSAFE = re.compile(r"[^A-Za-z0-9._~()-]")
-
 
 Result = Unavailable | Rejected | None
 """What became of one CloudEvent; None is delivered."""
@@ -104,43 +111,6 @@ class SinkSettings(Settings):
         return f"is a sink of type {self.type}"
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where the bridge runs, for `{vm_name}` and its like in topics, client ids and paths.
-
-    `sink` is what the sink itself is called in the configuration.
-    """
-
-    names: Mapping[str, str | None] = field(default_factory=dict)
-    sink: str = ""
-
-    NAMES = ("observer", "vm_name", "vm_id", "subscription", "resource_group", "location")
-
-    def fill(self, template: str, **more: str) -> str:
-        """Put the names in; characters that could leave a topic level or directory become `_`.
-
-        Raises `Unavailable` while a name that is needed is not known yet.
-        """
-
-        def value(match: re.Match[str]) -> str:
-            found = more.get(match[1]) or self.names.get(match[1])
-            if not found:
-                raise Unavailable(f"{{{match[1]}}} is not known yet")
-            safe = _UNSAFE.sub("_", found)
-            return safe if safe.strip(".") else "_"
-
-        return _PLACEHOLDER.sub(value, template)
-
-    @classmethod
-    def validate(cls, template: str, *more: str) -> str:
-        """Return *template*, or raise ValueError when it asks for a name that there is not."""
-        allowed = (*more, *cls.NAMES)
-        for name in _PLACEHOLDER.findall(template):
-            if name not in allowed:
-                raise ValueError(f"{{{name}}} is not known; there are {', '.join(allowed)}")
-        return template
-
-
 S = TypeVar("S", bound=SinkSettings)
 
 
@@ -158,24 +128,108 @@ class SinkPlugin(Generic[S]):
     check: Callable[[S, Place], Awaitable[str]] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One inbound message. `ack` is awaited when it is in the journal, never before.
+
+    `checkpoint` is a name and a value that the journal keeps in the same transaction, for a source
+    that starts again where it was; `position` is where the message stands, if it has such a place.
+    """
+
+    body: bytes
+    headers: Sequence[tuple[str, bytes]] = ()
+    ack: Callable[[], Awaitable[None]] | None = None
+    identity: str | None = None
+    position: str | None = None
+    checkpoint: tuple[str, str] | None = None
+
+
+class ApprovalSettings(Settings):
+    """The keys that all approval sources have."""
+
+    SHARED: ClassVar[tuple[str, ...]] = ()
+    """The keys of the connection, which `sink: NAME` takes from that sink."""
+
+    type: str
+    trust: Literal["transport", "signed"] = Field(
+        description="transport: the broker's access control decides who may publish"
+    )
+
+    def describe(self) -> str:
+        """Finish the sentence "Approvals from NAME …", for `seb check`."""
+        return f"come from a source of type {self.type}"
+
+    def overlaps(self, sink: SinkSettings) -> bool:
+        """Whether *sink* publishes to where this source listens."""
+        del sink
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """What a source is told when it is entered.
+
+    `checkpoints` are those of its last deliveries; without any it begins *lookback* seconds ago.
+    It calls `heard(lag)` now and then, also in silence, to say that the far side still answers.
+    """
+
+    name: str
+    checkpoints: Mapping[str, str]
+    lookback: float
+    heard: Callable[[int | None], None]
+
+
+A = TypeVar("A", bound=ApprovalSettings)
+P = TypeVar("P")
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalPlugin(Generic[A]):
+    """A type of approval source: its keys, and how to enter it.
+
+    The iterator ends never; it raises `Unavailable` when the far side is gone, and the source is
+    entered anew.
+    """
+
+    settings: type[A]
+    open: Callable[[A, Place, Listening], AbstractAsyncContextManager[AsyncIterator[Delivery]]]
+
+
 def installed_sinks() -> dict[str, EntryPoint]:
-    return {point.name: point for point in entry_points(group=SINKS)}
+    return _installed(SINKS)
+
+
+def installed_approvals() -> dict[str, EntryPoint]:
+    return _installed(APPROVALS)
 
 
 def find_sink(kind: str) -> SinkPlugin[Any]:
     """Return the plugin for sinks of type *kind*, importing its module, or say why not."""
-    installed = installed_sinks()
+    return _find(SINKS, "sink", kind, SinkPlugin)
+
+
+def find_approvals(kind: str) -> ApprovalPlugin[Any]:
+    """Return the plugin for approval sources of type *kind*, or say why not."""
+    return _find(APPROVALS, "approval source", kind, ApprovalPlugin)
+
+
+def _installed(group: str) -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=group)}
+
+
+def _find(group: str, word: str, kind: str, wanted: type[P]) -> P:
+    installed = _installed(group)
     if kind not in installed:
         there_are = ", ".join(sorted(installed)) or "none: install the package (pip install -e .)"
-        raise Misconfigured(f"there is no sink type {kind!r}; there are {there_are}")
+        raise Misconfigured(f"there is no {word} type {kind!r}; there are {there_are}")
     try:
         plugin = installed[kind].load()
     except (ImportError, AttributeError) as error:
-        raise Misconfigured(
-            f"sink type {kind!r} cannot be loaded: {_missing(kind, error)}"
-        ) from error
-    if not isinstance(plugin, SinkPlugin):
-        raise Misconfigured(f"sink type {kind!r}: {installed[kind].value} is not a SinkPlugin")
+        problem = _missing(kind, error)
+        raise Misconfigured(f"{word} type {kind!r} cannot be loaded: {problem}") from error
+    if not isinstance(plugin, wanted):
+        value = installed[kind].value
+        raise Misconfigured(f"{word} type {kind!r}: {value} is not a {wanted.__name__}")
     return plugin
 
 
@@ -184,3 +238,12 @@ def _missing(kind: str, error: ImportError | AttributeError) -> str:
     if kind in EXTRAS and isinstance(error, ModuleNotFoundError):
         return f"{error}; install it with: pip install 'scheduled-events-bridge[{kind}]'"
     return str(error)
+
+
+def __getattr__(name: str) -> Any:
+    """Credentials are imported when a plugin asks for them: most sinks need none."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from bridge import credentials  # noqa: PLC0415
+
+    return getattr(credentials, name)

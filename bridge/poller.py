@@ -4,17 +4,20 @@ import asyncio
 import logging
 import random
 import time
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from bridge import messages
+from bridge.bulletin import Bulletin
 from bridge.cloudevent import CloudEvent
 from bridge.config import Config
 from bridge.diff import transitions, unannounced
 from bridge.endpoint import locate
 from bridge.identity import Identity
 from bridge.journal import Journal, SetAside
-from bridge.metadata import Answer, Budget, Metadata, Problem
+from bridge.journal.ballots import granted
+from bridge.metadata import Accepted, Answer, Budget, Metadata, Problem
 from bridge.reading import Outage, Reader, azure_now, clock_skew
 from bridge.state import Facts, State, Step
 from bridge.status import SourceStatus
@@ -41,6 +44,7 @@ class Poller:
     version: str
     boot_id: str | None = None
     budget: Budget = field(default_factory=Budget)
+    _client: Metadata | None = None
     _state: State = field(default_factory=State)
     _reader: Reader = field(default_factory=Reader)
     _outage: Outage = field(default_factory=lambda: Outage(timedelta()))
@@ -49,6 +53,10 @@ class Poller:
     _snapshot_due: float = 0.0
     _generation: int = -1
 
+    @property
+    def _bulletin(self) -> Bulletin:
+        return Bulletin(self.identity, self.journal, self.status, self.version, self.boot_id)
+
     async def run(self) -> None:
         """Find the endpoint and poll it; look for it anew when it cannot be reached any more."""
         while True:
@@ -56,7 +64,7 @@ class Poller:
             if endpoint is None:
                 await asyncio.sleep(self._pause())
                 continue
-            async with self._metadata(endpoint) as metadata:
+            async with self._metadata(endpoint) as metadata, self._reached(metadata):
                 while not self._lost_track():
                     problem = await self.poll(metadata)
                     await asyncio.sleep(self._pause(problem))
@@ -68,6 +76,22 @@ class Poller:
             return False
         async with self._metadata(endpoint) as metadata:
             return await self.poll(metadata) is None
+
+    @asynccontextmanager
+    async def _reached(self, metadata: Metadata) -> AsyncGenerator[None]:
+        self._client = metadata
+        try:
+            yield
+        finally:
+            self._client = None
+
+    async def approve(
+        self, event_ids: Sequence[str], incarnation: int | str | None
+    ) -> Accepted | Problem:
+        """Tell Azure, over the one connection and within the one budget that polling uses."""
+        if self._client is None:
+            return Problem("unreachable", "The metadata service has not been reached yet.")
+        return await self._client.approve(event_ids, incarnation)
 
     def _metadata(self, endpoint: str) -> Metadata:
         return Metadata(endpoint, self.config.source.api_version, budget=self.budget)
@@ -150,7 +174,7 @@ class Poller:
         status.degraded = True
         began = self._outage.since or now
         log.error("source.degraded", extra={"reason": problem.reason, "since": began.isoformat()})
-        told = self._about("degraded", now, began, problem)
+        told = self._bulletin.degraded(problem, self._state, now, began)
         await self._record(self._state, [told], degraded_since=began.isoformat())
 
     async def _answer(self, answer: Answer, now: datetime, local: datetime) -> None:
@@ -158,16 +182,16 @@ class Poller:
         if document is None:
             return
         self._failures = 0
-        step = transitions(self._state, document, self._facts(now))
-        events = self._told(step, now)
+        step = transitions(self._state, document, await self._facts(now))
+        events = self._bulletin.transitions(step, now)
         recovered = self._outage.good()
         if recovered:
-            events.append(self._about("recovered", now, now))
+            events.append(self._bulletin.recovered(self._state, now))
         if recovered or time.monotonic() >= self._snapshot_due:
             events.append(self._snapshot(step.state, now))
         await self._keep(step, events, now, recovered=recovered)
 
-    def _facts(self, now: datetime) -> Facts:
+    async def _facts(self, now: datetime) -> Facts:
         seen, self._seen = self._seen, time.monotonic()
         return Facts(
             now=now,
@@ -175,18 +199,20 @@ class Poller:
             scope=self.config.source.scope,
             boot_id=self.boot_id,
             watching=seen is not None and self._seen - seen < _WATCHING,
+            approved=await self._approved(),
         )
 
-    def _told(self, step: Step, now: datetime) -> list[CloudEvent]:
-        for key in step.regressed:
-            log.warning("event.went_back", extra={"event_id": key, "note": "Started stays Started"})
-        observer = self.identity.observer
-        incarnation = step.state.incarnation
-        return [messages.transition(one, observer, now, incarnation) for one in step.transitions]
+    async def _approved(self) -> frozenset[str]:
+        """What we told Azure may start, in the lives that are pending."""
+        tracked = self._state.tracked
+        if not tracked:
+            return frozenset()
+        told = await self.journal.run(granted)
+        return frozenset(key for key, life in told if key in tracked and tracked[key].life == life)
 
     def _snapshot(self, state: State, now: datetime) -> CloudEvent:
         self._snapshot_due = time.monotonic() + self.config.source.snapshot_interval
-        return self._about("snapshot", now, now, state=state)
+        return self._bulletin.snapshot(state, now)
 
     async def _keep(
         self, step: Step, events: list[CloudEvent], now: datetime, *, recovered: bool
@@ -198,7 +224,7 @@ class Poller:
         if events or changed or stale:
             meta = {"degraded_since": None} if recovered else {}
             await self._record(step.state, events, **meta)
-        self._count(step, now)
+        self._bulletin.answered(step, now)
 
     async def _record(self, state: State, events: list[CloudEvent], **meta: str | None) -> None:
         try:
@@ -210,39 +236,3 @@ class Poller:
             await self.journal.append(events, time.time())
             raise
         self._state = state
-
-    def _count(self, step: Step, now: datetime) -> None:
-        status = self.status
-        if status.problem is not None:
-            log.info("source.answers", extra={"after": status.problem})
-        status.problem = status.detail = None
-        status.degraded, status.last_good = False, now
-        for one in step.transitions:
-            status.transitions[one.what] = status.transitions.get(one.what, 0) + 1
-            if one.what == "scheduled" and one.event.not_before:
-                status.notice.observe(max(0.0, (one.event.not_before - now).total_seconds()))
-            fields = {"event_id": one.event.key, "type": one.event.event_type}
-            name = f"event.{one.what}"
-            log.info(name, extra=fields)
-
-    def _about(
-        self,
-        what: messages.News,
-        now: datetime,
-        began: datetime,
-        problem: Problem | None = None,
-        state: State | None = None,
-    ) -> CloudEvent:
-        about = messages.Source(
-            since=began,
-            endpoint=self.status.endpoint,
-            last_good=self.status.last_good or self._state.last_good,
-            boot_id=self.boot_id,
-            bridge_version=self.version,
-            journal=self.journal.origin,
-            reason=problem.reason if problem else self.status.problem,
-            status=problem.status if problem else None,
-            clock_skew=self.status.clock_skew,
-        )
-        tracked = state.tracked if state else None
-        return messages.source(what, about, self.identity.observer, now, tracked)

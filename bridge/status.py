@@ -57,14 +57,31 @@ class SinkStatus:
 
 
 @dataclass(slots=True)
+class ListenerStatus:
+    """One approval source as its listener sees it."""
+
+    type: str
+    state: Literal["starting", "connected", "unavailable"] = "starting"
+    error: str | None = None
+    received: int = 0
+    heard: float | None = None
+    lag: int | None = None
+
+
+@dataclass(slots=True)
 class Status:
     """All of it; written by the event loop's own tasks only."""
 
     started: float = 0.0
     source: SourceStatus = field(default_factory=SourceStatus)
     sinks: dict[str, SinkStatus] = field(default_factory=dict)
+    listeners: dict[str, ListenerStatus] = field(default_factory=dict)
+    approvals: dict[tuple[str, str], int] = field(default_factory=dict)
     journal_losses: int = 0
     reloads_failed: int = 0
+
+    def count_approval(self, outcome: str, reason: str = "") -> None:
+        self.approvals[outcome, reason] = self.approvals.get((outcome, reason), 0) + 1
 
 
 def stuck(status: Status, poll_interval: float, now: float) -> str | None:

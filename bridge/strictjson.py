@@ -5,17 +5,28 @@ import math
 from typing import Any
 
 
-def decode(body: bytes) -> Any:
-    """Read JSON, or raise ValueError with what is wrong; NaN and what exceeds 64 bits is wrong."""
+def decode(body: bytes, *, unique: bool = False) -> Any:
+    """Read JSON, or raise ValueError with what is wrong; NaN and what exceeds 64 bits is wrong.
+
+    With *unique* a name that stands twice in one object is wrong too.
+    """
     try:
         return json.loads(
             body.decode("utf-8-sig"),
+            object_pairs_hook=_once if unique else None,
             parse_constant=_refuse,
             parse_float=_finite,
             parse_int=_whole,
         )
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name stands twice in one object")
+    return found
 
 
 def _refuse(text: str) -> float:

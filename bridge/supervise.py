@@ -61,7 +61,9 @@ async def supervise(
         attempt += 1
         wait = backoff(attempt, first=first, most=most, rng=rng)
         said = "ended" if problem is None else repr(problem)
-        log.warning("session.failed", extra={"session": name, "error": said, "wait": wait})
+        # Who wants to be told says it in its own words, once for a change of state.
+        level = logging.DEBUG if on_failure else logging.WARNING
+        log.log(level, "session.failed", extra={"session": name, "error": said, "wait": wait})
         if on_failure is not None:
             on_failure(problem, wait)
         await sleep(wait)

@@ -12,9 +12,8 @@ from pydantic import ValidationError
 from bridge import platform
 from bridge.config.errors import ConfigError, Problem, explain, mask, write_path
 from bridge.config.models import Config
+from bridge.config.named import build_sinks, build_sources
 from bridge.config.syntax import KeyPath, Malformed, Parsed, parse
-from bridge.config.values import SINK_NAME
-from bridge.plugins import Misconfigured, SinkSettings, find_sink, installed_sinks
 
 LARGEST_FILE = 1024**2
 _VARIABLE = re.compile(r"\$\$\{|\$\{([^}]*)(\})?")
@@ -39,10 +38,12 @@ def load(path: Path | None, environ: Mapping[str, str]) -> Config:
 
 def fingerprint(config: Config) -> str:
     """SHA-256 of the effective configuration; secrets count by where they are, never by value."""
-    plain = config.model_dump(mode="json", exclude={"sinks"}, fallback=str)
-    plain["sinks"] = {
-        name: sink.model_dump(mode="json", fallback=str) for name, sink in config.sinks.items()
-    }
+    plain = config.model_dump(
+        mode="json", exclude={"sinks": True, "approvals": {"sources"}}, fallback=str
+    )
+    named = {"sinks": config.sinks, "approval sources": config.approvals.sources}
+    for word, each in named.items():
+        plain[word] = {n: one.model_dump(mode="json", fallback=str) for n, one in each.items()}
     canonical = json.dumps(plain, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()
 
@@ -101,41 +102,17 @@ def _fill(text: str, environ: Mapping[str, str], used: dict[str, str]) -> str:
 def _build(data: Any, file: Path | None) -> tuple[Config | None, list[Problem]]:
     """A section that is empty, as when all in it is commented out, is as good as absent."""
     given = {key: value for key, value in (data or {}).items() if value is not None}
-    sinks, problems = _sinks(given.pop("sinks", None) or _DEFAULT_SINKS)
+    written = given.pop("sinks", None) or _DEFAULT_SINKS
+    sinks, problems = build_sinks(written)
+    if isinstance(given.get("approvals"), dict) and "from" in given["approvals"]:
+        sources, more = build_sources(given["approvals"]["from"] or {}, written, sinks)
+        given["approvals"] = {**given["approvals"], "from": sources}
+        problems += more
     try:
         config = Config.model_validate({**given, "sinks": sinks}, context={"file": file})
     except ValidationError as error:
         return None, [*explain(error, Config, given), *problems]
     return (None if problems else config), problems
-
-
-def _sinks(data: Any) -> tuple[dict[str, SinkSettings], list[Problem]]:
-    if not isinstance(data, dict):
-        return {}, [Problem(("sinks",), "must be a mapping of names to settings")]
-    sinks: dict[str, SinkSettings] = {}
-    problems: list[Problem] = []
-    for name, settings in data.items():
-        built = _sink(name, settings)
-        if isinstance(built, SinkSettings):
-            sinks[name] = built
-        else:
-            problems += [Problem(("sinks", name, *found.path), found.text) for found in built]
-    return sinks, problems
-
-
-def _sink(name: str, data: Any) -> SinkSettings | list[Problem]:
-    if not SINK_NAME.fullmatch(name):
-        return [Problem((), "a sink's name is up to 63 of a-z 0-9 . _ -, the first a-z or 0-9")]
-    if not isinstance(data, dict) or not isinstance(data.get("type"), str):
-        return [Problem((), f"needs a type; there are {', '.join(sorted(installed_sinks()))}")]
-    try:
-        model: type[SinkSettings] = find_sink(data["type"]).settings
-    except Misconfigured as error:
-        return [Problem(("type",), str(error))]
-    try:
-        return model.model_validate(data)
-    except ValidationError as error:
-        return explain(error, model, data)
 
 
 def _located(file: Path | None, parsed: Parsed, problem: Problem) -> str:

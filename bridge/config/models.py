@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, PrivateAttr, field_validator, model
 
 from bridge.config.values import ApiVersion, Directory, Endpoint, Group, Line, Listen, UriReference
 from bridge.fields import Duration, Secret, Settings, Size
-from bridge.plugins import SinkSettings
+from bridge.plugins import ApprovalSettings, SinkSettings
 
 DEFAULT_LISTEN = Listen("127.0.0.1", 17245)
 _BEARER = re.compile(r"[!-~]+")
@@ -68,9 +68,26 @@ class Journal(Settings):
 
 
 class Approvals(Settings):
-    """How approvals are treated."""
+    """Where approvals come from, what they need to be enough, and who acts on them."""
 
+    sources: Mapping[str, ApprovalSettings] = Field(
+        {}, alias="from", description="each is {type: …} or {sink: NAME}, with its own keys"
+    )
+    require: Literal["each-resource", "any"] = Field(
+        "each-resource", description="each-resource: every VM of the event was approved for"
+    )
+    leader: Literal["first-resource", "none"] = Field(
+        "first-resource", description="whose bridge tells Azure; none: every one at once"
+    )
+    takeover_after: Duration = Field(5.0, description="the n-th VM acts after n times this")
+    early_grace: Duration = Field(30.0, description="a vote waits for an event not seen yet")
+    hold_timeout: Duration = Field(600.0, description="then a hold no longer counts")
+    lookback: Duration = Field(3600.0, description="how far back a new source begins")
     margin: Duration = Field(5.0, description="approveBy is notBefore minus this")
+    answer_strays: bool = Field(
+        default=False, description="publish refusals of what no bridge acts on"
+    )
+    dry_run: bool = Field(default=False, description="decide and publish, but tell Azure nothing")
 
 
 class Token(Settings):

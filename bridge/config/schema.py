@@ -1,5 +1,7 @@
-"""The configuration's JSON Schema, from the models of the bridge and of the sinks it ships."""
+"""The configuration's JSON Schema, from the models of the bridge and of what it ships."""
 
+from collections.abc import Callable, Mapping
+from importlib.metadata import EntryPoint
 from typing import Any
 
 from pydantic import BaseModel
@@ -8,32 +10,35 @@ from pydantic.json_schema import models_json_schema
 from bridge.config.models import Config
 from bridge.config.values import SINK_NAME
 from bridge.fields import write_duration
-from bridge.plugins import find_sink, installed_sinks
+from bridge.plugins import find_approvals, find_sink, installed_approvals, installed_sinks
 
 ID = "urn:scheduled-events-bridge:schema:config:v1"
 _OWN = "sinks."
 
 
 def json_schema() -> dict[str, Any]:
-    """JSON Schema 2020-12 for the file; sinks of other packages are not in it."""
-    kinds: dict[str, type[BaseModel]] = {
-        kind: find_sink(kind).settings
-        for kind, point in sorted(installed_sinks().items())
-        if point.value.startswith(_OWN)
-    }
-    models: list[type[BaseModel]] = [Config, *kinds.values()]
+    """JSON Schema 2020-12 for the file; plugins of other packages are not in it."""
+    sinks = _ours(installed_sinks(), find_sink)
+    sources = _ours(installed_approvals(), find_approvals)
+    models: list[type[BaseModel]] = [Config, *sinks.values(), *sources.values()]
     refs, schema = models_json_schema([(model, "validation") for model in models])
     definitions = _as_written(schema["$defs"])
     _tokens(definitions["Http"]["properties"]["tokens"], definitions["Token"])
     config = definitions.pop(_name(refs[Config, "validation"]))
-    branches = {
-        f"sink-{kind}": _sink(kind, definitions[_name(refs[model, "validation"])])
-        for kind, model in kinds.items()
-    }
-    used = {_name(refs[model, "validation"]) for model in kinds.values()} | {"SinkSettings"}
+
+    def defined(model: type[BaseModel]) -> dict[str, Any]:
+        found: dict[str, Any] = definitions[_name(refs[model, "validation"])]
+        return found
+
+    to = {f"sink-{kind}": _typed(kind, defined(model)) for kind, model in sinks.items()}
+    back = _sources({kind: defined(model) for kind, model in sources.items()})
+    used = {_name(refs[model, "validation"]) for model in models[1:]}
+    used |= {"SinkSettings", "ApprovalSettings"}
     kept = {name: value for name, value in definitions.items() if name not in used}
     properties = {key: _or_null(value) for key, value in config["properties"].items()}
-    properties["sinks"] = _or_null(_sinks(config["properties"]["sinks"], branches))
+    properties["sinks"] = _or_null(_named(config["properties"]["sinks"], to))
+    approvals = definitions["Approvals"]["properties"]
+    approvals["from"] = _or_null(_named(approvals["from"], back))
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": ID,
@@ -41,7 +46,17 @@ def json_schema() -> dict[str, Any]:
         "type": "object",
         "additionalProperties": False,
         "properties": properties,
-        "$defs": {**kept, **branches},
+        "$defs": {**kept, **to, **back},
+    }
+
+
+def _ours(
+    installed: Mapping[str, EntryPoint], find: Callable[[str], Any]
+) -> dict[str, type[BaseModel]]:
+    return {
+        kind: find(kind).settings
+        for kind, point in sorted(installed.items())
+        if point.value.startswith(_OWN)
     }
 
 
@@ -55,19 +70,36 @@ def _tokens(field: dict[str, Any], token: dict[str, Any]) -> None:
     field["items"] = {"anyOf": [field["items"], token["properties"]["token"]]}
 
 
-def _sink(kind: str, definition: dict[str, Any]) -> dict[str, Any]:
+def _typed(kind: str, definition: dict[str, Any]) -> dict[str, Any]:
     """`type` decides which branch it is, so it must be there and be this one."""
     properties = {**definition["properties"], "type": {"const": kind}}
     required = sorted({*definition.get("required", ()), "type"})
     return {**definition, "properties": properties, "required": required}
 
 
-def _sinks(field: dict[str, Any], branches: dict[str, Any]) -> dict[str, Any]:
+def _sources(kinds: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Each with a connection of its own, or with that of a sink, whose type it then has."""
+    if not kinds:
+        return {}
+    own = {f"approvals-{kind}": _typed(kind, definition) for kind, definition in kinds.items()}
+    keys = [key for definition in kinds.values() for key in definition["properties"]]
+    joined = {
+        "description": "that sink's connection, and any keys of its type but type itself",
+        "type": "object",
+        "properties": {"sink": {"type": "string"}, "type": False},
+        "propertyNames": {"enum": sorted({*keys, "sink", "type"})},
+        "required": ["sink", "trust"],
+    }
+    return {**own, "approvals-of-sink": joined}
+
+
+def _named(field: dict[str, Any], branches: dict[str, Any]) -> dict[str, Any]:
+    choices = [{"$ref": f"#/$defs/{name}"} for name in branches]
     return {
         "type": "object",
         "description": field["description"],
         "propertyNames": {"pattern": f"^{SINK_NAME.pattern}$"},
-        "additionalProperties": {"oneOf": [{"$ref": f"#/$defs/{name}"} for name in branches]},
+        "additionalProperties": {"oneOf": choices} if choices else False,
     }
 
 

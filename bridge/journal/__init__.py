@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from bridge.cloudevent import CloudEvent
+from bridge.errors import Unavailable
 from bridge.journal import places, retention
 from bridge.journal.files import reopen, set_aside
 from bridge.journal.retention import Trimmed
@@ -69,6 +70,16 @@ class Journal:
         It is run again when the file fails under it, so it must do all of its writing at once.
         """
         return await self._in_thread(partial(self._run, operation))
+
+    async def durably(self, operation: Callable[[Store], T]) -> T:
+        """Run *operation* on the file, or raise `Unavailable`: memory is no place for a promise."""
+
+        def on_file(store: Store) -> T:
+            if self.trouble is not None:
+                raise Unavailable(self.trouble)
+            return operation(store)
+
+        return await self.run(on_file)
 
     @contextlib.contextmanager
     def news(self) -> Generator[asyncio.Event]:

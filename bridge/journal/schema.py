@@ -4,7 +4,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-VERSION = 1
+VERSION = 2
 
 _MIGRATIONS = {
     1: """
@@ -39,6 +39,32 @@ _MIGRATIONS = {
     CREATE TRIGGER outbox_gone AFTER DELETE ON outbox BEGIN
         DELETE FROM delivery WHERE seq = OLD.seq;
     END;
+    """,
+    2: """
+    -- One row for each voice: the body is a Vote as JSON; the resource is folded, or empty for all.
+    CREATE TABLE vote(
+        event TEXT NOT NULL,
+        life INTEGER NOT NULL,
+        approver TEXT NOT NULL,
+        resource TEXT NOT NULL,
+        body TEXT NOT NULL,
+        PRIMARY KEY (event, life, approver, resource)
+    ) WITHOUT ROWID;
+    CREATE TABLE early(id INTEGER PRIMARY KEY, event TEXT NOT NULL, body TEXT NOT NULL, at REAL);
+    -- What was said before: a message that comes again changes nothing.
+    CREATE TABLE approval_key(
+        key TEXT NOT NULL, event TEXT NOT NULL, at REAL NOT NULL, PRIMARY KEY (key, event)
+    ) WITHOUT ROWID;
+    CREATE TABLE grants(
+        event TEXT NOT NULL,
+        life INTEGER NOT NULL,
+        state TEXT NOT NULL,
+        at REAL NOT NULL,
+        PRIMARY KEY (event, life)
+    ) WITHOUT ROWID;
+    CREATE TABLE checkpoint(
+        source TEXT NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (source, name)
+    ) WITHOUT ROWID;
     """,
 }
 

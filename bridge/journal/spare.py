@@ -12,7 +12,8 @@ from bridge.journal.places import begin, pending_rows
 from bridge.journal.schema import connect_memory
 from bridge.journal.store import Store, newest
 
-_PLAIN = ("meta", "tracked", "ended", "sink")
+_PLAIN = ("meta", "tracked", "ended", "sink", "grants")
+"""Votes stay behind: while the file cannot be written nobody's approval is taken or acted on."""
 
 
 def stand_in(file: Store | None) -> Store:

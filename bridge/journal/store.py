@@ -113,15 +113,16 @@ class Store:
         with self.transaction() as db:
             self._write_state(db, state)
             self._write_meta(db, meta)
-            return self._append(db, events, now)
+            return self.add(db, events, now)
 
     def append(self, events: Iterable[CloudEvent], now: float) -> int:
         """Record CloudEvents that no document showed; return how many were new."""
         with self.transaction() as db:
-            return self._append(db, events, now)
+            return self.add(db, events, now)
 
     @staticmethod
-    def _append(db: sqlite3.Connection, events: Iterable[CloudEvent], now: float) -> int:
+    def add(db: sqlite3.Connection, events: Iterable[CloudEvent], now: float) -> int:
+        """Put CloudEvents into a transaction that is under way; how many were new."""
         sql = "INSERT OR IGNORE INTO outbox(id, type, key, recorded, body) VALUES (?, ?, ?, ?, ?)"
         return sum(
             db.execute(sql, (event.id, event.type, event.key, now, event.body)).rowcount
@@ -172,9 +173,9 @@ class Store:
         return Row(seq, CloudEvent(*found[:4]), found[4], found[5] or 0, found[6])
 
     def overtaken(self, sink: str, key: str, seq: int) -> bool:
-        """Whether a later row of the same key waits for this sink too."""
-        sql = f"{_UNSETTLED} AND o.key = :key AND o.seq > :seq LIMIT 1"
-        values = {"sink": sink, "key": key, "seq": seq}
+        """Whether a later state waits for this sink too; what became of an approval is none."""
+        sql = f"{_UNSETTLED} AND o.key = :key AND o.seq > :seq AND o.type NOT GLOB :other LIMIT 1"
+        values = {"sink": sink, "key": key, "seq": seq, "other": "azure.*.approval.*"}
         return self.connection.execute(sql, values).fetchone() is not None
 
     def settle(self, sink: str, verdicts: Sequence[Verdict], now: float) -> None:

@@ -79,6 +79,16 @@ def history(store: Store, key: str) -> list[dict[str, Any]]:
     ]
 
 
+def outcomes(store: Store, approval_id: str) -> list[dict[str, Any]]:
+    """What was published about one approval, oldest first, as far back as it is looked."""
+    rows = store.connection.execute(
+        "SELECT body FROM outbox WHERE type GLOB ? ORDER BY seq DESC LIMIT ?",
+        ("azure.scheduledevents.approval.*", _LOOK_BACK),
+    )
+    told = (json.loads(body) for (body,) in rows)
+    return [one for one in told if one["data"]["approvalId"] == approval_id][::-1]
+
+
 def _deliveries(store: Store, seq: int) -> list[dict[str, Any]]:
     rows = store.connection.execute(
         "SELECT sink, how, attempts, last, error FROM delivery WHERE seq = ? ORDER BY sink", (seq,)

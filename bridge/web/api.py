@@ -8,6 +8,7 @@ from aiohttp import web
 
 from bridge.ids import safe_id
 from bridge.journal import views
+from bridge.journal.ballots import said_by, voices
 from bridge.journal.places import backlog, dead_letter, dead_letters
 from bridge.journal.store import Store
 from bridge.runtime import Runtime
@@ -32,6 +33,7 @@ _PATHS = (
     "GET /api/v1/dead-letters/{id}",
     "POST /api/v1/dead-letters/{id}/replay",
     "DELETE /api/v1/dead-letters/{id}",
+    "GET /api/v1/approvals/{approvalId}",
     "GET /api/v1/stream",
 )
 
@@ -68,12 +70,14 @@ async def event(request: web.Request) -> web.Response:
     runtime = _runtime(request)
     given = request.match_info["eventId"]
     key, rows, known = await runtime.journal.run(lambda store: _history(store, given))
+    cast = await runtime.journal.run(lambda store: voices(store, given.upper()))
     if not rows and known is None:
         not_found(f"The journal knows no scheduled event {given[:128]!r}.")
     told = next((row["cloudevent"] for row in reversed(rows) if _shows_state(row)), None)
     now = datetime.now(UTC)
     body = shapes.event(key, told, known, runtime.identity.observer, now)
-    return web.json_response({**body, "history": shapes.history(rows)})
+    votes = [shapes.vote(one) for one in cast]
+    return web.json_response({**body, "votes": votes, "history": shapes.history(rows)})
 
 
 def _history(store: Store, given: str) -> tuple[str, list[dict[str, Any]], Tracked | None]:
@@ -145,6 +149,19 @@ async def drop_letter(request: web.Request) -> web.Response:
     if not await runtime.drop(letter_id, actor=caller.name, via=caller.via):
         _no_letter(letter_id)
     return web.json_response({"id": letter_id, "outcome": "dropped"})
+
+
+@routes.get("/api/v1/approvals/{approvalId:.+}")
+async def approval(request: web.Request) -> web.Response:
+    """The id may be a place in a log, such as topic/partition/offset."""
+    given = request.match_info["approvalId"]
+    cast, told = await _runtime(request).journal.run(
+        lambda store: (said_by(store, given), views.outcomes(store, given))
+    )
+    if not cast and not told:
+        not_found(f"The journal knows no approval {given[:128]!r} that counted or was answered.")
+    body = {"approvalId": given, "votes": [shapes.vote(one) for one in cast], "outcomes": told}
+    return web.json_response(body)
 
 
 @routes.get("/api/v1/stream", allow_head=False)

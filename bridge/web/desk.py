@@ -45,6 +45,7 @@ class Desk:
                 scope=runtime.config.source.scope,
                 vm_name=runtime.identity.vm_name,
                 journal_trouble=runtime.journal.trouble,
+                monotonic=time.monotonic(),
             )
         )
 

@@ -10,6 +10,8 @@ from bridge.status import SourceStatus, Status
 FRESH = 30.0
 """A good answer is fresh for so many seconds, or for `FRESH_POLLS` polls when that is longer."""
 FRESH_POLLS = 10
+SILENT = 120.0
+"""An approval source says that it is there, also when nobody approves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,7 @@ class View:
     scope: Literal["own", "all"]
     vm_name: str | None
     journal_trouble: str | None
+    monotonic: float = 0.0
 
 
 def readiness(view: View) -> Readiness:
@@ -95,9 +98,23 @@ def _notes(view: View) -> list[Remark]:
         notes.append(Remark("scope", why))
     starting = [name for name, sink in view.status.sinks.items() if sink.state == "starting"]
     notes += [Remark(f"sink {name}", "is being connected for the first time") for name in starting]
+    notes += _approvals(view)
     if lost := view.status.journal_losses:
         why = f"{lost} deliveries were given up since the start, because the journal was full"
         notes.append(Remark("journal", why))
+    return notes
+
+
+def _approvals(view: View) -> list[Remark]:
+    """A source that cannot be read, or that has not been heard of for long."""
+    notes = []
+    for name, source in view.status.listeners.items():
+        silence = view.monotonic - (source.heard if source.heard is not None else view.monotonic)
+        if source.state == "unavailable":
+            notes.append(Remark(f"approvals {name}", source.error or "unavailable"))
+        elif silence > SILENT:
+            why = f"nothing was heard of it for {_round(silence)}"
+            notes.append(Remark(f"approvals {name}", why))
     return notes
 
 

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from bridge.journal.places import Backlog
 from bridge.runtime import Runtime
-from bridge.status import SinkStatus, SourceStatus
+from bridge.status import SinkStatus, SourceStatus, Status
 from bridge.web.exposition import Family
 from bridge.web.health import good_age
 
@@ -39,6 +39,7 @@ def families(runtime: Runtime, readings: Readings, moment: Moment) -> list[Famil
         *_source(runtime.status.source, readings, moment),
         *_sinks(sinks),
         *_backlogs(sinks, readings, moment.wall.timestamp()),
+        *_approvals(runtime.status),
         *_journal(runtime, readings),
         Family("seb_tokens_refused_total", "counter", "Requests whose token was refused.").add(
             moment.tokens_refused
@@ -127,6 +128,22 @@ def _backlogs(sinks: Mapping[str, SinkStatus], readings: Readings, now: float) -
         oldest.add(0 if backlog.oldest is None else max(0.0, now - backlog.oldest), **labels)
         dead.add(backlog.dead, **labels)
     return [waiting, oldest, dead]
+
+
+def _approvals(status: Status) -> list[Family]:
+    became = Family("seb_approvals_total", "counter", "What became of votes and grants here.")
+    for (outcome, reason), count in sorted(status.approvals.items()):
+        became.add(count, outcome=outcome, reason=reason)
+    up = Family("seb_approval_source_up", "gauge", "1 while the approval source is read.")
+    received = Family("seb_approval_source_received_total", "counter", "Messages read from it.")
+    lag = Family("seb_approval_source_lag_records", "gauge", "Messages not read yet, if it tells.")
+    for name, source in status.listeners.items():
+        labels = {"source": name, "type": source.type}
+        up.add(int(source.state == "connected"), **labels)
+        received.add(source.received, **labels)
+        if source.lag is not None:
+            lag.add(source.lag, **labels)
+    return [became, up, received, lag]
 
 
 def _journal(runtime: Runtime, readings: Readings) -> list[Family]:

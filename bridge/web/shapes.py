@@ -10,6 +10,7 @@ from bridge.journal.places import Backlog, DeadLetter
 from bridge.observer import Observer
 from bridge.state import Tracked
 from bridge.status import SinkStatus
+from bridge.votes import Vote
 
 _Json = dict[str, Any]
 _TOLD = (
@@ -77,6 +78,20 @@ def history(rows: list[_Json]) -> list[_Json]:
         }
         for row in rows
     ]
+
+
+def vote(cast: Vote) -> _Json:
+    return {
+        "eventId": cast.event_key,
+        "approvalId": cast.approval,
+        "approver": cast.approver,
+        "resource": cast.resource or None,
+        "decision": cast.decision,
+        "reason": cast.reason,
+        "verified": cast.verified,
+        "via": cast.via,
+        "at": timestamp(cast.at),
+    }
 
 
 def sink(name: str, status: SinkStatus, backlog: Backlog) -> _Json:

@@ -3,18 +3,22 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Literal
 
 import jsonschema_rs
 import pytest
 import yaml
+from support.third_party_source import TailSettings, follow, register
 
+import bridge.config.named
+import bridge.config.schema
 from bridge import platform
 from bridge.config import ConfigError, Listen, fingerprint, load
 from bridge.config.describe import describe
 from bridge.config.schema import json_schema
 from bridge.config.syntax import MOST_VALUES, parse
 from bridge.fields import Secret
-from bridge.plugins import Misconfigured
+from bridge.plugins import ApprovalPlugin, Misconfigured, installed_approvals, installed_sinks
 
 ROOT = Path(__file__).parents[2]
 
@@ -238,7 +242,6 @@ def test_all_problems_are_named_at_once_in_the_order_of_the_file(problems):
         ("journal: {max_size: 256}", "write it as 64KiB, 256MiB or 1GiB"),
         ("stop_grace: ten", "write it as 500ms, 1s, 5m, 24h or 7d"),
         ("control_group: no-such-group-here", "there is no group 'no-such-group-here'"),
-        ("approvals: {dry_run: true}", "approvals.dry_run: unknown key"),
         ("http: {listen: 17245}", "write HOST:PORT"),
         ("http: {listen: ':17245'}", "write HOST:PORT"),
         ("http: {listen: '::1:80'}", "write HOST:PORT"),
@@ -534,7 +537,7 @@ def test_every_default_in_the_schema_is_one_that_the_schema_takes():
     seen = 0
     for definition in [schema, *schema["$defs"].values()]:
         for field in definition.get("properties", {}).values():
-            if "default" in field:
+            if isinstance(field, dict) and "default" in field:
                 alone = {**field, "$defs": schema["$defs"]}
                 jsonschema_rs.validator_for(alone).validate(field["default"])
                 seen += 1
@@ -586,3 +589,129 @@ def test_defaults_load_neither_yaml_nor_any_sink_but_stdout_nor_http():
     loaded = set(done.stdout.split())
     assert loaded & {"yaml", "aiohttp", "sinks.file"} == set()
     assert "sinks.stdout" in loaded
+
+
+# Approvals
+
+DESK = "desk: {type: tail, path: /topic, trust: transport}"
+
+
+@pytest.fixture
+def tail():
+    """A type of approval source that somebody else installed."""
+    undo = register()
+    yield
+    undo()
+
+
+def approvals(*keys: str, sinks: str = "{a: {type: file, path: /a}}") -> str:
+    return f"{{sinks: {sinks}, approvals: {{{', '.join(keys)}}}}}"
+
+
+def test_approvals_have_the_defaults_of_the_contract():
+    found = load(None, {}).approvals
+    assert (found.sources, found.require, found.leader) == ({}, "each-resource", "first-resource")
+    assert (found.takeover_after, found.early_grace, found.hold_timeout) == (5, 30, 600)
+    assert (found.lookback, found.margin) == (3600, 5)
+    assert (found.answer_strays, found.dry_run) == (False, False)
+
+
+def test_a_source_is_read_by_its_own_plugin(read, tail):
+    found = read(approvals(f"from: {{{DESK}}}", "dry_run: true", "require: any"))
+    assert found.approvals.sources["desk"].path == Path("/topic")
+    assert found.approvals.dry_run
+
+
+def test_a_source_may_take_the_connection_of_a_sink_and_nothing_else_of_it(read, monkeypatch):
+    class Both(TailSettings):
+        type: Literal["file"]
+
+        def overlaps(self, sink):
+            return False
+
+    both = ApprovalPlugin(settings=Both, open=follow)
+    monkeypatch.setattr(bridge.config.named, "find_approvals", lambda kind: both)
+    sinks = "{a: {type: file, path: /shared, required: false}}"
+    found = read(approvals("from: {desk: {sink: a, trust: transport}}", sinks=sinks))
+    assert found.approvals.sources["desk"] == Both(type="file", path="/shared", trust="transport")
+    own = "from: {desk: {sink: a, path: /own, trust: transport}}"
+    assert read(approvals(own, sinks=sinks)).approvals.sources["desk"].path == Path("/own")
+
+
+def test_no_sources_are_as_good_as_none(read):
+    for given in ("from: null", "from: {}", "margin: 5s"):
+        assert read(approvals(given)).approvals.sources == {}
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ("from: [a]", "approvals.from: must be a mapping of names to settings"),
+        ("from: {a: {trust: transport}}", "approvals.from.a: needs a type; there are"),
+        ("from: {a: {type: tail, path: /x}}", "approvals.from.a.trust: is missing"),
+        ("from: {a: {type: tail, path: /x, trust: me}}", "'transport' or 'signed'"),
+        ("from: {a: {type: tail, path: /x, trust: signed}}", "signed needs a key in approvals"),
+        ("from: {a: {type: telegraph, trust: transport}}", "no approval source type 'telegraph'"),
+        ("from: {A: {type: tail, path: /x, trust: transport}}", "an approval source's name is"),
+        ("from: {a: {type: tail, path: /x, trust: transport, x: 1}}", "approvals.from.a.x: unknown"),
+        ("from: {a: {sink: b, trust: transport}}", "approvals.from.a.sink: there is no sink 'b'"),
+        ("from: {a: {sink: 7, trust: transport}}", "there is no sink 7"),
+        ("from: {a: {sink: a, type: tail, trust: transport}}", "stands beside type"),
+        ("from: {b: {sink: a, trust: transport}}", "no approval source type 'file'; there are"),
+        ("from: {b: {type: tail, path: /a, trust: transport}}", "where sink a publishes"),
+        ("require: both", "'each-resource' or 'any'"),
+        ("leader: me", "'first-resource' or 'none'"),
+        ("takeover_after: soon", "'soon' is not a duration"),
+        ("dryrun: true", "did you mean dry_run?"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_approvals_is_explained(problems, tail, keys, said):
+    [found] = problems(approvals(keys))
+    assert said in found
+
+
+def test_approvals_are_described_in_sentences(read, tail):
+    keys = (f"from: {{{DESK}}}", "answer_strays: true", "dry_run: true", "require: any")
+    said = describe(read(approvals(*keys)))
+    assert (
+        "Approvals from desk are the lines of /topic; whoever may publish there is believed."
+        in said
+    )
+    assert "One approval is enough for all VMs of a scheduled event." in said
+    assert "The bridge on the event's first VM tells Azure, each next one 5s later." in said
+    assert "A hold counts for 10m, and never stops Azure; a vote waits 30s for its event." in said
+    assert "Dry run: decides and publishes, and tells Azure nothing." in said
+    assert any(one.startswith("Publishes refusals") for one in said)
+    assert "Takes no approvals: approvals.from names no source." in describe(load(None, {}))
+    alone = describe(read(approvals(f"from: {{{DESK}}}", "leader: none")))
+    assert "Every bridge on one of the event's VMs tells Azure at once." in alone
+    assert "A scheduled event is approved when each of its VMs was approved for." in alone
+
+
+def test_the_fingerprint_knows_the_keys_of_a_source(read, tail):
+    first = fingerprint(read(approvals(f"from: {{{DESK}}}")))
+    assert first == fingerprint(read(approvals(f"from: {{{DESK}}}")))
+    assert first != fingerprint(read(approvals(f"from: {{{DESK.replace('/topic', '/other')}}}")))
+    assert first != fingerprint(read(approvals(f"from: {{{DESK}}}", "dry_run: true")))
+
+
+def test_the_schema_knows_our_own_sources_with_a_connection_or_with_a_sinks(monkeypatch, tail):
+    sinks = {name: point for name, point in installed_sinks().items() if name in {"file", "stdout"}}
+    monkeypatch.setattr(bridge.config.schema, "installed_sinks", lambda: sinks)
+    ours = {"tail": installed_approvals()["tail"]}
+    monkeypatch.setattr(bridge.config.schema, "installed_approvals", lambda: ours)
+    monkeypatch.setattr(bridge.config.schema, "_OWN", ("sinks.", "support."))
+    valid = jsonschema_rs.validator_for(json_schema())
+
+    def takes(source: str) -> bool:
+        return valid.is_valid(yaml.safe_load(approvals(f"from: {{a: {source}}}")))
+
+    assert takes("{type: tail, path: /x, trust: transport}")
+    assert takes("{sink: a, trust: transport}")
+    assert takes("{sink: a, path: /x, trust: transport}")
+    assert not takes("{sink: a}")
+    assert not takes("{sink: a, type: tail, trust: transport}")
+    assert not takes("{sink: a, pth: /x, trust: transport}")
+    assert not takes("{type: tail, trust: transport}")
+    assert not takes("{type: tail, path: /x, trust: maybe}")
+    assert valid.is_valid(yaml.safe_load(approvals("from: null")))

@@ -17,7 +17,8 @@ from bridge.envelope import PREFIX
 from bridge.ids import NAMESPACE, digest, identify, number, safe_id, safe_name, timestamp
 from bridge.model import Instance, parse_time
 from bridge.observer import Observer
-from bridge.state import Transition
+from bridge.outcomes import Outcome, Voice, outcome
+from bridge.state import Tracked, Transition
 
 VECTORS = json.loads(
     (Path(__file__).parents[2] / "schemas" / "ids.v1.json").read_text(encoding="utf-8")
@@ -74,6 +75,8 @@ def _written(kind: str, parts: list[str]) -> messages.CloudEvent:
             event, repeat = _state(more[0]), int(more[1])
         happened = Transition(kind, event, int(life), None, repeat=repeat)
         return messages.transition(happened, Observer(), NOON, 1)
+    if kind.startswith("approval."):
+        return _outcome(kind.removeprefix("approval."), parts)
     identity, _, began = parts
     observer = Observer(Instance(vm_id=identity if identity == INSTANCE.vm_id else None), identity)
     moment = datetime.fromisoformat(began).replace(microsecond=999999)
@@ -81,6 +84,19 @@ def _written(kind: str, parts: list[str]) -> messages.CloudEvent:
         return messages.audited("x", observer, moment, actor="", via="", detail={})
     about = messages.Source(moment, None, None, None, "0")
     return messages.source(kind.removeprefix("source."), about, observer, NOON)
+
+
+def _outcome(became: str, parts: list[str]) -> messages.CloudEvent:
+    event_id, _, name, *reason = parts
+    known = Tracked(scheduled_event(event_id.lower()), life=int(name) if not reason else 1)
+    told = Outcome(
+        became,
+        None if event_id == "-" else event_id,
+        Voice("a-1", name, "approve", None, "bus"),
+        known,
+        reason="".join(reason) or None,
+    )
+    return outcome(told, Observer(), NOON)
 
 
 def _state(sha256: str):

@@ -43,6 +43,10 @@ TABLE = [
     ("started", "scheduled-event", 14),
     ("completed", "scheduled-event", 9),
     ("canceled", "scheduled-event", 9),
+    ("approval.recorded", "approval-outcome", 9),
+    ("approval.granted", "approval-outcome", 9),
+    ("approval.refused", "approval-outcome", 13),
+    ("approval.failed", "approval-outcome", 18),
     ("source.degraded", "source", 17),
     ("source.recovered", "source", 9),
     ("source.snapshot", "source", 9),
@@ -144,7 +148,7 @@ def test_the_sdk_carries_it_over_bindings_and_back(
 @EVERY
 def test_every_type_has_the_attributes_of_the_contract(kind: str, schema: str, severity: int):
     attributes = one(kind).attributes
-    about_azure = schema == "scheduled-event"
+    about_azure = schema in {"scheduled-event", "approval-outcome"}
 
     assert attributes["specversion"] == "1.0"
     assert attributes["datacontenttype"] == "application/json"

@@ -609,10 +609,11 @@ async def test_the_clocks_difference_is_known(bridge):
 
 
 async def test_one_line_in_the_log_for_each_thing_that_happens(bridge, caplog):
-    caplog.set_level(logging.INFO, "bridge.poller")
+    caplog.set_level(logging.INFO, "bridge")
     await bridge.poll()
     bridge.world.create(type="Reboot", notice="15m")
     bridge.world.fault("status", status=500, count=3)
+    caplog.clear()
     await bridge.poll(6)
-    said = [r.message for r in caplog.records if r.name == "bridge.poller"]
+    said = [r.message for r in caplog.records if r.name in {"bridge.poller", "bridge.bulletin"}]
     assert said == ["source.server-error", "source.answers", "event.scheduled"]

@@ -12,12 +12,19 @@ import yaml
 from support.world import published
 
 from bridge.envelope import PREFIX
+from bridge.inbound import APPROVE
 from bridge.messages import KINDS
 
 ROOT = Path(__file__).parents[2]
 SCHEMAS = ROOT / "schemas"
 ASYNCAPI = yaml.safe_load((SCHEMAS / "asyncapi.yaml").read_text(encoding="utf-8"))
-NAMES = ("scheduled-event", "source", "audit")
+NAMES = ("scheduled-event", "approval-outcome", "source", "audit")
+INBOUND = ("approve",)
+SENT = {
+    name: message
+    for name, message in ASYNCAPI["components"]["messages"].items()
+    if message["name"] != APPROVE
+}
 TYPES = {f"{PREFIX}{kind}.v1" for kind in KINDS}
 # What means the same in draft-07, which AsyncAPI speaks, and in 2020-12.
 COMMON = {
@@ -41,7 +48,7 @@ def subschemas(schema: dict[str, Any], path: str = "") -> Iterator[tuple[str, di
             yield from subschemas(schema[keyword], f"{path}.{keyword}")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, *INBOUND])
 def test_a_schema_is_valid_and_named_as_dataschema_names_it(name: str):
     schema = load(name)
 
@@ -51,7 +58,7 @@ def test_a_schema_is_valid_and_named_as_dataschema_names_it(name: str):
     assert schema["$id"] == f"urn:scheduled-events-bridge:schema:{name}:v1"
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, *INBOUND])
 def test_a_schema_is_open_explained_and_free_of_what_the_drafts_disagree_on(name: str):
     for path, schema in subschemas(load(name)):
         assert set(schema) <= COMMON, path
@@ -60,7 +67,7 @@ def test_a_schema_is_open_explained_and_free_of_what_the_drafts_disagree_on(name
             assert schema["description"].endswith("."), path
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, *INBOUND])
 def test_the_examples_in_a_schema_conform_to_it(name: str):
     for path, schema in subschemas(load(name)):
         check = jsonschema_rs.Draft202012Validator(schema, validate_formats=True)
@@ -116,23 +123,23 @@ def test_every_reference_leads_somewhere():
     found = list(references(ASYNCAPI))
 
     assert {Path(each).name for each in found if not each.startswith("#")} == {
-        f"{name}.v1.schema.json" for name in NAMES
+        f"{name}.v1.schema.json" for name in (*NAMES, *INBOUND)
     }
     for reference in found:
         assert resolve(reference), reference
 
 
 def test_asyncapi_names_the_types_that_there_are_and_no_others():
-    messages = ASYNCAPI["components"]["messages"]
-
     assert ASYNCAPI["asyncapi"] == "3.0.0"
-    assert {message["name"] for message in messages.values()} == TYPES
+    assert {message["name"] for message in SENT.values()} == TYPES
     assert [inline(each) for each in ASYNCAPI["channels"]["events"]["messages"].values()] == [
-        inline(each) for each in messages.values()
+        inline(each) for each in SENT.values()
     ]
+    [received] = ASYNCAPI["channels"]["approvals"]["messages"].values()
+    assert inline(received)["name"] == APPROVE
 
 
-@pytest.mark.parametrize("message", ASYNCAPI["components"]["messages"].values(), ids=str)
+@pytest.mark.parametrize("message", SENT.values(), ids=lambda each: each["name"])
 def test_what_we_publish_is_what_asyncapi_says(message):
     check = jsonschema_rs.validator_for(inline(message["payload"]), validate_formats=True)
     every = published()

@@ -84,6 +84,17 @@ async def test_each_failure_is_logged_by_name(caplog):
     )
 
 
+async def test_whoever_is_told_of_failures_says_them_itself(caplog):
+    async def session() -> None:
+        raise ValueError("broken")
+
+    told = []
+    with caplog.at_level(logging.INFO, logger="bridge.supervise"):
+        await World(most=1).run(session, on_failure=lambda problem, wait: told.append(problem))
+    assert caplog.records == []
+    assert [repr(problem) for problem in told] == ["ValueError('broken')"]
+
+
 @pytest.mark.parametrize("wrapped", [False, True])
 async def test_what_is_fatal_is_passed_on_even_out_of_a_group(wrapped):
     error = KeyError("fatal")

@@ -15,12 +15,15 @@ from pathlib import Path
 from typing import Any
 
 import bridge.app
+import bridge.approvals
 import bridge.cli
+import bridge.granting
 import bridge.plugins
 import bridge.poller
 from bridge.dispatcher import Dispatcher
 from bridge.journal import schema
 from bridge.journal.store import Store
+from bridge.metadata import Metadata
 from sinks._lines import LineFile
 
 
@@ -115,6 +118,60 @@ def pages(limit_file: str) -> None:
     Store.transaction = transaction
 
 
+def tail(_: int) -> None:
+    """Have the approval source of `third_party_source`, as if it were installed."""
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+    from support.third_party_source import register  # noqa: PLC0415
+
+    register()
+
+
+def around_ballot(number: int) -> None:
+    """Die around the transactions of an approval: odd before, even after the commit of the n-th.
+
+    They are those that record each vote, then the one that makes us due, then that of the grant.
+    """
+    original, counted, count = Store.transaction, [False], itertools.count(1)
+
+    @contextmanager
+    def transaction(self: Store) -> Generator[Any]:
+        reached = counted[0] and next(count) == (number + 1) // 2
+        with original(self) as db:
+            yield db
+            if reached and number % 2:
+                die()
+        if reached:
+            die()
+
+    def counting(work: Any) -> Any:
+        def wrapped(*given: Any) -> Any:
+            counted[0] = True
+            try:
+                return work(*given)
+            finally:
+                counted[0] = False
+
+        return wrapped
+
+    Store.transaction = transaction
+    bridge.approvals.receive = counting(bridge.approvals.receive)
+    bridge.granting.mark = counting(bridge.granting.mark)
+
+
+def around_post(number: int) -> None:
+    """Die before Azure is told (1), or when it has answered and nobody wrote it down (2)."""
+    original = Metadata.approve
+
+    async def approve(self: Metadata, *given: Any) -> Any:
+        if number == 1:
+            die()
+        answer = await original(self, *given)
+        die()
+        return answer
+
+    Metadata.approve = approve
+
+
 def user(number: int) -> None:
     """Go on as somebody who is not root.
 
@@ -154,6 +211,9 @@ FAULTS = {
         half_line,
         pages,
         user,
+        tail,
+        around_ballot,
+        around_post,
         jitter,
         backoff,
     )

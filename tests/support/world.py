@@ -12,7 +12,9 @@ from bridge.diff import transitions
 from bridge.journal.codec import decode_tracked, encode_tracked
 from bridge.model import Document, Instance, ScheduledEvent
 from bridge.observer import Observer
-from bridge.state import Facts, State, Transition
+from bridge.outcomes import Outcome, Voice, outcome
+from bridge.policy import Judgement
+from bridge.state import Facts, State, Tracked, Transition
 
 ME = "FrontEnd_IN_0"
 OTHER = "BackEnd_IN_0"
@@ -128,7 +130,48 @@ def published() -> dict[str, CloudEvent]:
             detail={"cloudEvent": "61c5ef66-ec50-57a6-af29-e47e13a31a5b", "reason": "too large"},
         ),
     ]
-    return {each.type: each for each in [*chain(*made), *about_itself]}
+    return {each.type: each for each in [*chain(*made), *outcomes_told(), *about_itself]}
+
+
+def outcomes_told() -> list[CloudEvent]:
+    """A vote that was counted, one that was not, what came of them, and what could have come."""
+    known = Tracked(scheduled_event(), announced=True, affected=True)
+    mine = Voice(
+        approval="a-1",
+        key="/orders\x1fa-1",
+        decision="approve",
+        approver="orders-service",
+        via="orders-bus",
+        position="azure.scheduled-events.approvals/0/17",
+        resource=ME,
+        said="drained",
+    )
+    other = replace(mine, approval="b-1", key="/billing\x1fb-1", approver="billing", said=None)
+    half = Judgement(satisfied=False, have=(ME,), missing=(OTHER,))
+    all_ = Judgement(satisfied=True, have=(ME, OTHER))
+    recorded = Outcome("recorded", EVENT_ID, mine, known, half, "each-resource", would_grant=False)
+    granted = Outcome(
+        "granted", EVENT_ID, other, known, all_, "each-resource", posted_at=NOON + NOTICE / 5
+    )
+    refused = Outcome(
+        "refused",
+        EVENT_ID,
+        replace(other, resource=None),
+        known,
+        policy="each-resource",
+        reason="resource-required",
+        detail="the event has several VMs; name one in resource",
+    )
+    failed = replace(
+        granted,
+        kind="failed",
+        judgement=None,
+        known=replace(known, event=replace(known.event, status="Started")),
+        reason="expired",
+        detail="Azure had not confirmed our StartRequest when it started.",
+        posted_at=None,
+    )
+    return [outcome(each, OBSERVER, NOON) for each in (recorded, granted, refused, failed)]
 
 
 def _told(world: World, *events: ScheduledEvent) -> list[CloudEvent]:

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -248,6 +249,12 @@ def test_a_row_is_overtaken_by_a_later_one_of_its_key_that_waits_too(store: Stor
     assert not store.overtaken(sink, "A", later)
     store.settle(sink, delivered("A/2"), NOW)
     assert not store.overtaken(sink, "A", first)
+
+
+def test_what_became_of_an_approval_overtakes_nothing(store: Store, sink: str):
+    outcome = replace(about("A", 2), type="azure.scheduledevents.approval.recorded.v1")
+    store.append([about("A", 1), outcome], NOW)
+    assert not store.overtaken(sink, "A", 1)
 
 
 def test_times_of_ends_come_back_in_utc(store: Store):

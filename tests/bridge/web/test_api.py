@@ -3,9 +3,13 @@ import re
 
 import pytest
 from aiohttp import ClientSession
+from support.ballots import delivery
 from support.served_bridge import announce, bridge, config, end, kill
+from support.world import ME
 
+from bridge.approvals import Intake
 from bridge.journal import Verdict
+from bridge.speaker import Speaker
 
 FIRST = "602D9444-D2CD-49C7-8624-8643E7171297"
 SECOND = "C7061BAC-AFDC-4513-B24B-AA5F13A16123"
@@ -231,3 +235,51 @@ async def test_every_answer_has_the_headers_that_keep_browsers_out(running):
                 assert answer.headers["Cache-Control"] == "no-store"
                 assert answer.headers["Content-Security-Policy"].startswith("default-src 'none'")
                 assert "aiohttp" not in answer.headers["Server"]
+
+
+# --- approvals -----------------------------------------------------------------------------------
+
+
+async def hear(running, **said):
+    desk = Intake(running.runtime, Speaker(running.runtime))
+    await desk.take(delivery(FIRST, **said), "bus")
+
+
+async def test_the_votes_on_an_event_are_shown_with_it(running):
+    await announce(running.journal, FIRST)
+    await hear(running, resource=ME, approver="orders", reason="drained", id="a-1")
+    _, body = await running.http.ask("GET", f"/api/v1/events/{FIRST.lower()}")
+    [vote] = body["votes"]
+    assert vote.pop("at").endswith("Z")
+    assert vote == {
+        "eventId": FIRST,
+        "approvalId": "a-1",
+        "approver": "orders",
+        "resource": ME,
+        "decision": "approve",
+        "reason": "drained",
+        "verified": False,
+        "via": "bus",
+    }
+    kinds = [row["cloudevent"]["type"].split(".", 2)[2] for row in body["history"]]
+    assert kinds == ["scheduled.v1", "approval.recorded.v1"]
+    assert body["status"] == "Scheduled"
+
+
+async def test_an_approval_is_found_by_its_id_even_if_that_is_a_place_in_a_log(running):
+    await announce(running.journal, FIRST)
+    await hear(running, resource=ME, _position="approvals/0/17")
+    await hear(running, id="no-resource")
+    status, body = await running.http.ask("GET", "/api/v1/approvals/approvals/0/17")
+    assert status == 200
+    assert (body["approvalId"], len(body["votes"])) == ("approvals/0/17", 1)
+    assert [one["data"]["decision"] for one in body["outcomes"]] == ["approve"]
+    _, body = await running.http.ask("GET", "/api/v1/approvals/no-resource")
+    assert body["votes"] == []
+    assert [one["data"]["reason"] for one in body["outcomes"]] == ["resource-required"]
+
+
+async def test_an_approval_that_nobody_knows_is_not_found(running):
+    status, body = await running.http.ask("GET", "/api/v1/approvals/nothing")
+    assert status == 404
+    assert "knows no approval 'nothing'" in body["detail"]

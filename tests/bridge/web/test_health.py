@@ -2,7 +2,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from bridge.status import SinkStatus, SourceStatus, Status, stuck
+from bridge.status import ListenerStatus, SinkStatus, SourceStatus, Status, stuck
 from bridge.web.health import View, readiness
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
@@ -102,3 +102,19 @@ def test_a_loop_that_polls_is_alive_and_one_that_stands_still_is_not():
 def test_a_slow_poller_has_more_time():
     assert stuck(Status(started=0.0), 300.0, 400.0) is None
     assert stuck(Status(started=0.0), 300.0, 451.0)
+
+
+def test_an_approval_source_that_cannot_be_read_or_is_silent_is_a_note():
+    status = answered(0)
+    status.listeners = {
+        "down": ListenerStatus("kafka", state="unavailable", error="Connection refused"),
+        "fine": ListenerStatus("kafka", state="connected", heard=900.0),
+        "new": ListenerStatus("kafka"),
+        "silent": ListenerStatus("kafka", state="connected", heard=700.0),
+    }
+    found = readiness(view(status=status, monotonic=1000.0))
+    assert found.ready
+    assert [(note.what, note.why) for note in found.notes] == [
+        ("approvals down", "Connection refused"),
+        ("approvals silent", "nothing was heard of it for 5m"),
+    ]

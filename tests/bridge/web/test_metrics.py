@@ -4,7 +4,7 @@ import pytest
 from support.prometheus import parse, value
 from support.served_bridge import announce, bridge, config, kill
 
-from bridge.status import Histogram
+from bridge.status import Histogram, ListenerStatus
 from bridge.web.exposition import Family, render
 
 FIRST = "602D9444-D2CD-49C7-8624-8643E7171297"
@@ -127,3 +127,20 @@ async def test_metrics_do_not_ask_the_journal_more_than_once_a_second(running):
     for _ in range(20):
         await scrape(running.http)
     assert 1 <= asked < 10
+
+
+async def test_approvals_and_their_sources_are_counted(running):
+    status = running.runtime.status
+    status.count_approval("granted")
+    for _ in range(2):
+        status.count_approval("refused", "expired")
+    status.listeners["bus"] = ListenerStatus("kafka", "connected", received=7, lag=3)
+    status.listeners["mqtt"] = ListenerStatus("mqtt", "unavailable")
+    found = parse(await scrape(running.http))
+    assert value(found, "seb_approvals_total", outcome="granted", reason="") == 1
+    assert value(found, "seb_approvals_total", outcome="refused", reason="expired") == 2
+    assert value(found, "seb_approval_source_up", source="bus", type="kafka") == 1
+    assert value(found, "seb_approval_source_up", source="mqtt", type="mqtt") == 0
+    assert value(found, "seb_approval_source_received_total", source="bus", type="kafka") == 7
+    assert value(found, "seb_approval_source_lag_records", source="bus", type="kafka") == 3
+    assert len(found["seb_approval_source_lag_records"].samples) == 1

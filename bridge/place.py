@@ -1,0 +1,47 @@
+"""Where the bridge runs, as templates in topics, client ids and paths may name it."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from bridge.errors import Unavailable
+
+_PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
+_UNSAFE = re.compile(r"[^A-Za-z0-9._~()-]")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the bridge runs, for `{vm_name}` and its like in topics, client ids and paths.
+
+    `sink` is what the sink itself is called in the configuration.
+    """
+
+    names: Mapping[str, str | None] = field(default_factory=dict)
+    sink: str = ""
+
+    NAMES = ("observer", "vm_name", "vm_id", "subscription", "resource_group", "location")
+
+    def fill(self, template: str, **more: str) -> str:
+        """Put the names in; characters that could leave a topic level or directory become `_`.
+
+        Raises `Unavailable` while a name that is needed is not known yet.
+        """
+
+        def value(match: re.Match[str]) -> str:
+            found = more.get(match[1]) or self.names.get(match[1])
+            if not found:
+                raise Unavailable(f"{{{match[1]}}} is not known yet")
+            safe = _UNSAFE.sub("_", found)
+            return safe if safe.strip(".") else "_"
+
+        return _PLACEHOLDER.sub(value, template)
+
+    @classmethod
+    def validate(cls, template: str, *more: str) -> str:
+        """Return *template*, or raise ValueError when it asks for a name that there is not."""
+        allowed = (*more, *cls.NAMES)
+        for name in _PLACEHOLDER.findall(template):
+            if name not in allowed:
+                raise ValueError(f"{{{name}}} is not known; there are {', '.join(allowed)}")
+        return template

@@ -1,0 +1,94 @@
+"""Killed anywhere between an approval and Azure: acted on, once or again without harm, never lost."""
+
+import asyncio
+import json
+import signal
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from support.bridge_process import Stage, stage, until
+from support.judge import told
+
+SOURCE = {"tail": 1}
+
+
+def says(at: Stage, **said: str) -> None:
+    line = json.dumps({"eventId": at.world.find("kept").event.event_id, **said})
+    with topic(at).open("a") as file:
+        file.write(f"{line}\n")
+
+
+def topic(at: Stage) -> Path:
+    return at.folder / "approvals"
+
+
+def granted(at: Stage) -> bool:
+    return len(at.files) == 2 and all(told(path, "approval.granted") for path in at.files)
+
+
+async def story(at: Stage, **fault: int) -> bool:
+    """Two VMs are approved for, one after the other; whether the fault was met on the way."""
+    topic(at).touch()
+    at.world.create(
+        name="kept", type="Reboot", notice="1h", starts_after_approval="1h",
+        resources=["vm-0", "vm-1"],
+    )  # fmt: skip
+    says(at, resource="vm-0", approver="orders")
+    says(at, resource="vm-1", approver="billing")
+    await at.start(faults={**SOURCE, **fault})
+    await until(lambda: at.dead or granted(at), "a grant or a death")
+    killed = at.dead
+    if killed:
+        assert at.process.returncode == -signal.SIGKILL, at.output()
+        await at.start(faults=SOURCE)
+        await until(lambda: granted(at), "a grant after all")
+    assert await at.stop() == 0
+    return killed
+
+
+def verdict(at: Stage) -> None:
+    """One release at Azure, one grant and one record for whoever drops duplicates; all read."""
+    posts = [one for one in at.simulator.truth if one["what"] == "approval"]
+    assert [one["status"] for one in posts] == [200] * len(posts)
+    assert sum(bool(one["released"]) for one in posts) == 1
+    assert len(posts) <= 2
+    for path in at.files:
+        for kind, count in (("granted", 1), ("recorded", 1), ("refused", 0), ("failed", 0)):
+            assert len({one["id"] for one in told(path, f"approval.{kind}")}) == count, kind
+    with closing(sqlite3.connect(at.journal)) as journal:
+        [(read,)] = journal.execute("SELECT value FROM checkpoint").fetchall()
+    assert int(read) == topic(at).stat().st_size
+
+
+async def attempt(folder: Path, fault: str, number: int) -> bool:
+    approvals = {
+        "from": {"desk": {"type": "tail", "trust": "transport", "path": str(folder / "approvals")}}
+    }
+    async with stage(folder, approvals=approvals) as at:
+        met = await story(at, **{fault: number})
+        verdict(at)
+    return met
+
+
+async def every(folder: Path, fault: str, numbers: range) -> None:
+    """Side by side, each killed at a place of its own."""
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(attempt(folder / f"{n}", fault, n)) for n in numbers]
+    assert [task.result() for task in tasks] == [True] * len(numbers)
+
+
+@pytest.mark.timeout(120)
+async def test_a_kill_around_the_recording_of_a_vote_loses_it_not(tmp_path):
+    await every(tmp_path, "around_ballot", range(1, 5))
+
+
+@pytest.mark.timeout(120)
+async def test_a_kill_around_becoming_due_and_around_the_grant_grants_once(tmp_path):
+    await every(tmp_path, "around_ballot", range(5, 9))
+
+
+@pytest.mark.timeout(120)
+async def test_a_kill_around_the_post_grants_once(tmp_path):
+    await every(tmp_path, "around_post", range(1, 3))

@@ -1,0 +1,156 @@
+"""Bridges on the VMs of one simulated group: real metadata service, real journals, no broker."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from support.ballots import delivery
+
+from bridge.approvals import Intake
+from bridge.config import Config
+from bridge.granting import Granting
+from bridge.identity import Identity
+from bridge.journal import Journal
+from bridge.metadata import Budget, Metadata
+from bridge.poller import Poller
+from bridge.runtime import Runtime
+from bridge.simulator import VM, Scenario, Simulator
+from bridge.speaker import Speaker
+from bridge.status import Status
+
+HURRIED = 500
+"""Requests a second: these tests have no time for Azure's five."""
+
+
+def make_config(folder: Path, endpoint: str, source: dict[str, Any], **approvals: Any) -> Config:
+    approvals = {"require": "any", **approvals}
+    return Config.model_validate(
+        {
+            "state_dir": folder,
+            "source": {"endpoint": endpoint, **source},
+            "approvals": approvals,
+            "http": {"listen": None},
+        }
+    )
+
+
+@dataclass(slots=True)
+class Bridge:
+    """One VM's bridge, moved by hand: it polls, takes and considers when a test says so."""
+
+    runtime: Runtime
+    metadata: Metadata
+    poller: Poller = field(init=False)
+    intake: Intake = field(init=False)
+    granting: Granting = field(init=False)
+
+    def __post_init__(self) -> None:
+        runtime = self.runtime
+        self.poller = Poller(
+            runtime.config, runtime.journal, runtime.identity, runtime.status.source, "1", "boot-1"
+        )
+        speaker = Speaker(runtime)
+        self.intake = Intake(runtime, speaker)
+        self.granting = Granting(runtime, speaker, self.intake, self.metadata.approve)
+
+    @property
+    def journal(self) -> Journal:
+        return self.runtime.journal
+
+    async def poll(self) -> None:
+        await self.poller.poll(self.metadata)
+
+    async def hear(self, event_id: str | None = None, **said: Any) -> None:
+        """Somebody publishes an approval, and this bridge takes it."""
+        await self.intake.take(delivery(event_id, **said), "bus")
+
+    async def consider(self) -> None:
+        await self.granting.consider()
+
+    async def told(self, kind: str = "approval.") -> list[dict[str, Any]]:
+        """The outcomes that it published, oldest first."""
+        rows = await self.journal.run(
+            lambda store: store.connection.execute(
+                "SELECT body FROM outbox WHERE type GLOB ? ORDER BY seq",
+                (f"azure.scheduledevents.{kind}*",),
+            ).fetchall()
+        )
+        return [json.loads(row[0]) for row in rows]
+
+    async def became(self) -> list[tuple[str, str | None]]:
+        """Each outcome as its short type and, for a refusal, the reason."""
+        told = await self.told()
+        return [
+            (
+                one["type"].split(".")[3],
+                one["data"]["reason"] if "refused" in one["type"] else None,
+            )
+            for one in told
+        ]
+
+
+@dataclass(slots=True)
+class Group:
+    """The simulated group, and the folder in which each VM keeps its journal."""
+
+    folder: Path
+    simulator: Simulator
+    stack: AsyncExitStack
+
+    @property
+    def world(self):
+        return self.simulator.world
+
+    def posts(self) -> list[dict[str, Any]]:
+        """What Azure was told, as the truth has it."""
+        return [one for one in self.simulator.truth if one["what"] == "approval"]
+
+    async def bridge(
+        self, vm: str = "vm-0", source: dict[str, Any] | None = None, **approvals: Any
+    ) -> Bridge:
+        """Start a bridge; one with a name that was there before goes on with its journal."""
+        endpoint = self.simulator.endpoints[vm]
+        config = make_config(self.folder / vm, endpoint, source or {}, **approvals)
+        journal = Journal(self.folder / vm / "journal.db")
+        await journal.open()
+        self.stack.push_async_callback(journal.close)
+        runtime = Runtime(
+            config, journal, Identity(config, journal), Status(started=time.monotonic()), "1"
+        )
+        await runtime.identity.recall()
+        metadata = await self.stack.enter_async_context(
+            Metadata(endpoint, config.source.api_version, budget=Budget(HURRIED))
+        )
+        made = Bridge(runtime, metadata)
+        await made.poll()
+        return made
+
+
+@asynccontextmanager
+async def group(
+    folder: Path, *vms: str, speed: float = 1.0, **scenario: Any
+) -> AsyncGenerator[Group]:
+    names = vms or ("vm-0",)
+    described = Scenario.model_validate(
+        {"vms": [VM(name=name).model_dump() for name in names], "strict": False, **scenario}
+    )
+    async with Simulator(described, speed=speed) as simulator, AsyncExitStack() as stack:
+        yield Group(folder, simulator, stack)
+
+
+async def until(condition: Any, seconds: float = 20.0) -> None:
+    """Wait, within bounds, for something that other tasks do; the condition may be a coroutine."""
+    deadline = time.monotonic() + seconds
+    while True:
+        found = condition()
+        if asyncio.iscoroutine(found):
+            found = await found
+        if found:
+            return
+        assert time.monotonic() < deadline, "it did not come to pass"
+        await asyncio.sleep(0.01)

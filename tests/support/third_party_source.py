@@ -1,0 +1,98 @@
+"""An approval source of somebody else's: the lines of a file, one message each.
+
+It is registered by `register` in this process, and by `faulty_bridge` in others.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import bridge.plugins
+from bridge.plugins import (
+    ApprovalPlugin,
+    ApprovalSettings,
+    Delivery,
+    Listening,
+    Place,
+    SinkSettings,
+    Unavailable,
+)
+
+TYPE = "tail"
+EVERY = 0.02
+
+
+class TailSettings(ApprovalSettings):
+    """Which file."""
+
+    SHARED: ClassVar[tuple[str, ...]] = ("path",)
+
+    type: Literal["tail"]
+    path: Path
+
+    def describe(self) -> str:
+        return f"are the lines of {self.path}"
+
+    def overlaps(self, sink: SinkSettings) -> bool:
+        return str(getattr(sink, "path", None)) == str(self.path)
+
+
+@asynccontextmanager
+async def follow(
+    settings: TailSettings, place: Place, listening: Listening
+) -> AsyncGenerator[AsyncIterator[Delivery]]:
+    """The checkpoint is how many bytes were read; an acknowledgement is a line in another file."""
+    if not settings.path.exists():
+        raise Unavailable(f"there is no {settings.path}")
+    acknowledged = settings.path.with_suffix(".acked")
+
+    def ack_of(offset: int) -> Any:
+        async def ack() -> None:
+            with acknowledged.open("a") as file:
+                file.write(f"{offset}\n")
+
+        return ack
+
+    async def lines() -> AsyncIterator[Delivery]:
+        offset = int(listening.checkpoints.get("offset", "0"))
+        while True:
+            listening.heard(settings.path.stat().st_size - offset)
+            with settings.path.open("rb") as file:
+                file.seek(offset)
+                line = file.readline()
+            if not line.endswith(b"\n"):
+                await asyncio.sleep(EVERY)
+                continue
+            position = f"{settings.path.name}/{offset}"
+            offset += len(line)
+            yield Delivery(
+                line.rstrip(b"\n"),
+                position=position,
+                ack=ack_of(offset),
+                checkpoint=("offset", str(offset)),
+            )
+
+    yield lines()
+
+
+approvals = ApprovalPlugin(settings=TailSettings, open=follow)
+
+
+def register() -> Any:
+    """Make `tail` a type of approval source, as an installed package would; returns the undoing."""
+    original = bridge.plugins.entry_points
+    point = EntryPoint(TYPE, f"{__name__}:approvals", bridge.plugins.APPROVALS)
+
+    def entry_points(group: str) -> Any:
+        found = tuple(original(group=group))
+        return (*found, point) if group == bridge.plugins.APPROVALS else found
+
+    bridge.plugins.entry_points = entry_points
+
+    def undo() -> None:
+        bridge.plugins.entry_points = original
+
+    return undo
