@@ -178,6 +178,7 @@ def user(number: int) -> None:
     All that is found or imported later is found now: whoever that is may not see where it stands.
     """
     late = ("bridge.commands.run", "bridge.web", "yaml", "cloudevents.core.formats.json")
+    late += ("bridge.approvals", "bridge.granting", "bridge.listeners", "bridge.speaker")
     codecs = [f"encodings.{name}" for name in ("ascii", "idna", "latin_1", "utf_8_sig")]
     for name in (*late, *codecs):
         importlib.import_module(name)
