@@ -11,7 +11,7 @@ from typing import Any
 
 from bridge.journal import Journal, Row, Verdict
 from bridge.journal.places import backlog
-from bridge.plugins import Place, Result, Send, SinkPlugin, SinkSettings, Unavailable
+from bridge.plugins import Delivered, Place, Result, Send, SinkPlugin, SinkSettings, Unavailable
 from bridge.routing import (
     asked_wait,
     attempt_timeout,
@@ -191,7 +191,7 @@ class Dispatcher:
             self._change("connected", None)
 
     def _verdict(self, row: Row, result: Result, now: float) -> Verdict:
-        if result is None:
+        if result is None or isinstance(result, Delivered):
             self.status.delivered += 1
             self.status.latency.observe(max(0.0, now - row.recorded))
             return Verdict(row.event.id, "delivered")

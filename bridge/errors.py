@@ -1,4 +1,4 @@
-"""The three things that a plugin may say went wrong; each is a decision, not a description."""
+"""The four things that a plugin may say went wrong; each is a decision, not a description."""
 
 
 class Unavailable(Exception):
@@ -7,6 +7,10 @@ class Unavailable(Exception):
     def __init__(self, reason: str, *, retry_after: float | None = None) -> None:
         super().__init__(reason)
         self.retry_after = retry_after
+
+
+class Gone(Unavailable):
+    """The far side wants nothing more from us: stop the sink until somebody changes that."""
 
 
 class Rejected(Exception):

@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from bridge.cloudevent import CloudEvent
-from bridge.plugins import Only, Rejected, Result, Unavailable
+from bridge.plugins import Delivered, Only, Rejected, Result, Unavailable
 
 MOST = 30.0
 """The longest wait between two attempts, in seconds."""
@@ -64,6 +64,6 @@ def checked(results: object, count: int) -> list[Result]:
         given = len(results) if isinstance(results, Sequence) else repr(results)
         raise Unavailable(f"gave {given} results for {count} CloudEvents")
     for one in results:
-        if not isinstance(one, Unavailable | Rejected | None):
+        if not isinstance(one, Unavailable | Rejected | Delivered | None):
             raise Unavailable(f"gave a result that is none: {one!r}")
     return list(results)

@@ -1,4 +1,4 @@
-"""CloudEvents in a file, one JSON object a line, rotated by size and age."""
+"""CloudEvents in a file, one a line in any format, rotated by size and age."""
 
 import re
 import tempfile
@@ -21,6 +21,7 @@ from bridge.plugins import (
     SinkSettings,
     Size,
     Unavailable,
+    open_format,
 )
 from sinks._lane import Lane
 from sinks._lines import LineFile
@@ -55,7 +56,7 @@ class FileSettings(SinkSettings):
     def describe(self) -> str:
         by = [word for word, on in (("size", self.max_size), ("age", self.max_age)) if on]
         rotated = f"rotated by {' and '.join(by)}, {self.keep} kept" if by else "never rotated"
-        return f"appends CloudEvents as JSON lines to {self.path} ({rotated})"
+        return f"appends CloudEvents as {self.words} lines to {self.path} ({rotated})"
 
 
 # A write that hangs outlives the session that began it, and the next one must not overtake it.
@@ -66,11 +67,13 @@ _lanes: WeakValueDictionary[Path, Lane] = WeakValueDictionary()
 async def _open(settings: FileSettings, place: Place) -> AsyncGenerator[Send]:
     file = _file(settings, place)
     lane = _lanes.setdefault(file.path, Lane())
+    form = open_format(settings)
 
     async def send(batch: Sequence[CloudEvent]) -> Sequence[Result]:
-        lines = b"".join(cloudevent.body + b"\n" for cloudevent in batch)
+        said = form.encode_each(batch)
+        lines = b"".join(line + b"\n" for line in said if isinstance(line, bytes))
         await lane.run(partial(_translated, file.path, partial(file.append, lines)))
-        return [None] * len(batch)
+        return [None if isinstance(line, bytes) else line for line in said]
 
     await lane.run(partial(_translated, file.path, file.prepare))
     yield send

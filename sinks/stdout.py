@@ -1,4 +1,4 @@
-"""CloudEvents on stdout, one JSON object a line."""
+"""CloudEvents on stdout, one a line, as JSON unless another format is asked for."""
 
 import os
 import sys
@@ -9,7 +9,16 @@ from functools import partial
 from typing import Literal, TextIO
 from weakref import WeakKeyDictionary
 
-from bridge.plugins import CloudEvent, Place, Result, Send, SinkPlugin, SinkSettings, Unavailable
+from bridge.plugins import (
+    CloudEvent,
+    Place,
+    Result,
+    Send,
+    SinkPlugin,
+    SinkSettings,
+    Unavailable,
+    open_format,
+)
 from sinks._lane import Lane
 
 
@@ -19,7 +28,7 @@ class StdoutSettings(SinkSettings):
     type: Literal["stdout"] = "stdout"
 
     def describe(self) -> str:
-        return "writes each CloudEvent to stdout as one line of JSON"
+        return f"writes each CloudEvent to stdout as one line of {self.words}"
 
 
 class _Pipe:
@@ -79,16 +88,18 @@ def _stdout() -> _Pipe:
 
 
 @asynccontextmanager
-async def _open(_settings: StdoutSettings, _place: Place) -> AsyncGenerator[Send]:
-    pipe = _stdout()
+async def _open(settings: StdoutSettings, _place: Place) -> AsyncGenerator[Send]:
+    pipe, form = _stdout(), open_format(settings)
 
     async def send(batch: Sequence[CloudEvent]) -> Sequence[Result]:
-        lines = [cloudevent.body + b"\n" for cloudevent in batch]
+        said = form.encode_each(batch)
+        lines = [line + b"\n" for line in said if isinstance(line, bytes)]
         stop = threading.Event()
         try:
-            return await pipe.lane.run(partial(pipe.write, lines, stop))
+            written = iter(await pipe.lane.run(partial(pipe.write, lines, stop)))
         finally:
             stop.set()
+        return [next(written) if isinstance(line, bytes) else line for line in said]
 
     yield send
 

@@ -10,13 +10,17 @@ from bridge.config.errors import Problem, explain
 from bridge.config.values import SINK_NAME
 from bridge.plugins import (
     ApprovalSettings,
+    FormatSettings,
     Misconfigured,
     Settings,
     SinkSettings,
     find_approvals,
+    find_format,
     find_sink,
+    format_data,
     installed_approvals,
     installed_sinks,
+    read_format,
 )
 
 S = TypeVar("S", bound=Settings)
@@ -30,12 +34,27 @@ def build_sinks(data: Any) -> tuple[dict[str, SinkSettings], list[Problem]]:
     """Every sink by its name, and all that is wrong with any of them."""
 
     def build(settings: Mapping[str, Any]) -> SinkSettings:
-        return find_sink(settings["type"]).settings.model_validate(settings)  # type: ignore[no-any-return]
+        model = find_sink(settings["type"]).settings
+        if settings.get("format") is not None:
+            settings = {**settings, "format": _format(settings["format"])}
+        return model.model_validate(settings)  # type: ignore[no-any-return]
 
     def model(kind: str) -> type[Settings]:
         return find_sink(kind).settings
 
     return _each(_Kind(("sinks",), "a sink", build, model, sorted(installed_sinks())), data)
+
+
+def _format(written: Any) -> FormatSettings:
+    """Its own plugin reads it; what is wrong with it stands under the sink's `format`."""
+    try:
+        return read_format(written)
+    except Misconfigured as error:
+        raise _Faulty([Problem(("format",), str(error))]) from error
+    except ValidationError as error:
+        data = format_data(written)
+        found = explain(error, find_format(data["type"]).settings, data)
+        raise _Faulty([Problem(("format", *one.path), one.text) for one in found]) from error
 
 
 def build_sources(
@@ -88,6 +107,14 @@ def _faults(source: ApprovalSettings, sinks: Mapping[str, SinkSettings]) -> list
     return [*found, _SIGNED] if source.trust == "signed" else found
 
 
+class _Faulty(Exception):
+    """A part that is read by a plugin of its own, with all that is wrong with it."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        super().__init__()
+        self.problems = problems
+
+
 @dataclass(frozen=True, slots=True)
 class _Kind(Generic[S]):
     """Sinks or approval sources: where they stand, and what reads one."""
@@ -121,8 +148,14 @@ def _one(kind: _Kind[S], name: str, data: Any) -> S | list[Problem]:
         return [Problem(("sink",), _bad_sink(data))]
     if not isinstance(data, dict) or not isinstance(data.get("type"), str):
         return [Problem((), f"needs a type; there are {', '.join(kind.types)}")]
+    return _built(kind, data)
+
+
+def _built(kind: _Kind[S], data: Mapping[str, Any]) -> S | list[Problem]:
     try:
         return kind.build(data)
+    except _Faulty as error:
+        return error.problems
     except Misconfigured as error:
         return [Problem(("type",), str(error))]
     except ValidationError as error:

@@ -10,7 +10,14 @@ from pydantic.json_schema import models_json_schema
 from bridge.config.models import Config
 from bridge.config.values import SINK_NAME
 from bridge.fields import write_duration
-from bridge.plugins import find_approvals, find_sink, installed_approvals, installed_sinks
+from bridge.plugins import (
+    find_approvals,
+    find_format,
+    find_sink,
+    installed_approvals,
+    installed_formats,
+    installed_sinks,
+)
 
 ID = "urn:scheduled-events-bridge:schema:config:v1"
 _OWN = "sinks."
@@ -20,7 +27,9 @@ def json_schema() -> dict[str, Any]:
     """JSON Schema 2020-12 for the file; plugins of other packages are not in it."""
     sinks = _ours(installed_sinks(), find_sink)
     sources = _ours(installed_approvals(), find_approvals)
-    models: list[type[BaseModel]] = [Config, *sinks.values(), *sources.values()]
+    formats = _ours(installed_formats(), find_format)
+    plugins = [*sinks.values(), *sources.values(), *formats.values()]
+    models: list[type[BaseModel]] = [Config, *plugins]
     refs, schema = models_json_schema([(model, "validation") for model in models])
     definitions = _as_written(schema["$defs"])
     _tokens(definitions["Http"]["properties"]["tokens"], definitions["Token"])
@@ -30,15 +39,23 @@ def json_schema() -> dict[str, Any]:
         found: dict[str, Any] = definitions[_name(refs[model, "validation"])]
         return found
 
-    to = {f"sink-{kind}": _typed(kind, defined(model)) for kind, model in sinks.items()}
+    forms = {f"format-{kind}": _typed(kind, defined(model)) for kind, model in formats.items()}
+    to = {
+        f"sink-{kind}": _with_formats(_typed(kind, defined(model)), forms)
+        for kind, model in sinks.items()
+    }
     back = _sources({kind: defined(model) for kind, model in sources.items()})
-    used = {_name(refs[model, "validation"]) for model in models[1:]}
-    used |= {"SinkSettings", "ApprovalSettings"}
+    used = {_name(refs[model, "validation"]) for model in plugins}
+    used |= {"SinkSettings", "ApprovalSettings", "FormatSettings"}
     kept = {name: value for name, value in definitions.items() if name not in used}
     properties = {key: _or_null(value) for key, value in config["properties"].items()}
     properties["sinks"] = _or_null(_named(config["properties"]["sinks"], to))
     approvals = definitions["Approvals"]["properties"]
     approvals["from"] = _or_null(_named(approvals["from"], back))
+    return _whole(properties, {**kept, **to, **back, **forms})
+
+
+def _whole(properties: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": ID,
@@ -46,7 +63,7 @@ def json_schema() -> dict[str, Any]:
         "type": "object",
         "additionalProperties": False,
         "properties": properties,
-        "$defs": {**kept, **to, **back},
+        "$defs": definitions,
     }
 
 
@@ -75,6 +92,23 @@ def _typed(kind: str, definition: dict[str, Any]) -> dict[str, Any]:
     properties = {**definition["properties"], "type": {"const": kind}}
     required = sorted({*definition.get("required", ()), "type"})
     return {**definition, "properties": properties, "required": required}
+
+
+def _with_formats(
+    definition: dict[str, Any], forms: Mapping[str, dict[str, Any]]
+) -> dict[str, Any]:
+    """The name of a format whose keys all have defaults, or a mapping with its keys."""
+    alone = [
+        definition["properties"]["type"]["const"]
+        for definition in forms.values()
+        if definition["required"] == ["type"]
+    ]
+    choices = [{"$ref": f"#/$defs/{name}"} for name in forms]
+    field = {
+        **definition["properties"]["format"],
+        "anyOf": [{"enum": alone}, *choices, {"type": "null"}],
+    }
+    return {**definition, "properties": {**definition["properties"], "format": field}}
 
 
 def _sources(kinds: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:

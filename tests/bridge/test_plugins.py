@@ -41,7 +41,7 @@ def test_an_unknown_type_is_answered_with_those_that_there_are():
 
 
 def test_without_entry_points_the_error_says_what_to_do(monkeypatch):
-    monkeypatch.setattr(bridge.plugins, "entry_points", lambda group: ())
+    monkeypatch.setattr(bridge.plugins.finding, "entry_points", lambda group: ())
     with pytest.raises(Misconfigured, match="none: install the package"):
         find_sink("stdout")
 
@@ -54,8 +54,8 @@ def plugin_module(tmp_path, monkeypatch):
         (tmp_path / "odd_sink.py").write_text(text)
         monkeypatch.syspath_prepend(tmp_path)
         monkeypatch.delitem(sys.modules, "odd_sink", raising=False)
-        point = EntryPoint("odd", value, bridge.plugins.SINKS)
-        monkeypatch.setattr(bridge.plugins, "entry_points", lambda group: (point,))
+        point = EntryPoint("odd", value, bridge.plugins.sinks.SINKS)
+        monkeypatch.setattr(bridge.plugins.finding, "entry_points", lambda group: (point,))
 
     yield write
     sys.modules.pop("odd_sink", None)

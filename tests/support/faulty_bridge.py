@@ -182,9 +182,9 @@ def user(number: int) -> None:
     codecs = [f"encodings.{name}" for name in ("ascii", "idna", "latin_1", "utf_8_sig")]
     for name in (*late, *codecs):
         importlib.import_module(name)
-    points = bridge.plugins.entry_points(group=bridge.plugins.SINKS)
+    points = bridge.plugins.finding.entry_points(group=bridge.plugins.sinks.SINKS)
     points = [point for point in points if point.load()]
-    bridge.plugins.entry_points = lambda group: points
+    bridge.plugins.finding.entry_points = lambda group: points
     release = bridge.app.version("scheduled-events-bridge")
     bridge.app.version = bridge.cli.version = lambda name: release
     os.setgroups([])

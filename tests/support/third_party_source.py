@@ -83,16 +83,16 @@ approvals = ApprovalPlugin(settings=TailSettings, open=follow)
 
 def register() -> Any:
     """Make `tail` a type of approval source, as an installed package would; returns the undoing."""
-    original = bridge.plugins.entry_points
-    point = EntryPoint(TYPE, f"{__name__}:approvals", bridge.plugins.APPROVALS)
+    original = bridge.plugins.finding.entry_points
+    point = EntryPoint(TYPE, f"{__name__}:approvals", bridge.plugins.approvals.APPROVALS)
 
     def entry_points(group: str) -> Any:
         found = tuple(original(group=group))
-        return (*found, point) if group == bridge.plugins.APPROVALS else found
+        return (*found, point) if group == bridge.plugins.approvals.APPROVALS else found
 
-    bridge.plugins.entry_points = entry_points
+    bridge.plugins.finding.entry_points = entry_points
 
     def undo() -> None:
-        bridge.plugins.entry_points = original
+        bridge.plugins.finding.entry_points = original
 
     return undo

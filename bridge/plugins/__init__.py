@@ -1,0 +1,108 @@
+"""THE PLUGIN INTERFACE: what a sink, a format and an approval source are, and how they are found.
+
+A sink connects, sends and closes. It does not loop, back off, count or log deliveries: the bridge
+does that, once, for all of them. To write one, write a `Settings` class with its keys and an async
+context manager that yields `send`, join them in a `SinkPlugin`, and name that in the entry-point
+group `scheduled_events_bridge.sinks`. An approval source is the same in the other direction: it
+yields deliveries, and is found in `scheduled_events_bridge.approvals`. A format says a CloudEvent
+in other words; it is pure, and found in `scheduled_events_bridge.formats`.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from bridge.cloudevent import CloudEvent
+from bridge.errors import Gone, Misconfigured, Rejected, Unavailable
+from bridge.fields import Duration, Secret, Settings, Size
+from bridge.place import Place
+from bridge.plugins.approvals import (
+    ApprovalPlugin,
+    ApprovalSettings,
+    Delivery,
+    Listening,
+    find_approvals,
+    installed_approvals,
+)
+from bridge.plugins.formats import (
+    Format,
+    FormatPlugin,
+    FormatSettings,
+    find_format,
+    format_data,
+    installed_formats,
+    read_format,
+)
+from bridge.plugins.sinks import (
+    Delivered,
+    Only,
+    Result,
+    Retry,
+    Send,
+    SinkPlugin,
+    SinkSettings,
+    find_sink,
+    installed_sinks,
+    open_format,
+)
+
+if TYPE_CHECKING:
+    from bridge.credentials import (
+        TLS,
+        ManagedIdentity,
+        OAuth,
+        TLSOption,
+        TokenSource,
+        is_loopback,
+        read_secret,
+    )
+
+__all__ = [
+    "TLS",
+    "ApprovalPlugin",
+    "ApprovalSettings",
+    "CloudEvent",
+    "Delivered",
+    "Delivery",
+    "Duration",
+    "Format",
+    "FormatPlugin",
+    "FormatSettings",
+    "Gone",
+    "Listening",
+    "ManagedIdentity",
+    "Misconfigured",
+    "OAuth",
+    "Only",
+    "Place",
+    "Rejected",
+    "Result",
+    "Retry",
+    "Secret",
+    "Send",
+    "Settings",
+    "SinkPlugin",
+    "SinkSettings",
+    "Size",
+    "TLSOption",
+    "TokenSource",
+    "Unavailable",
+    "find_approvals",
+    "find_format",
+    "find_sink",
+    "format_data",
+    "installed_approvals",
+    "installed_formats",
+    "installed_sinks",
+    "is_loopback",
+    "open_format",
+    "read_format",
+    "read_secret",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Credentials are imported when a plugin asks for them: most sinks need none."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from bridge import credentials  # noqa: PLC0415
+
+    return getattr(credentials, name)

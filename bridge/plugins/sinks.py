@@ -1,0 +1,120 @@
+"""What a sink is: its keys, how it is entered, and what it says became of a CloudEvent."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint
+from typing import Any, Generic, Literal, TypeVar
+
+from pydantic import Field, SerializeAsAny, model_validator
+
+from bridge.cloudevent import CloudEvent
+from bridge.errors import Rejected, Unavailable
+from bridge.fields import Duration, Settings
+from bridge.place import Place
+from bridge.plugins.finding import find, installed
+from bridge.plugins.formats import Format, FormatSettings, find_format, read_format
+
+SINKS = "scheduled_events_bridge.sinks"
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """Delivered, with something to write down: `note`, or this VM's vote to cast."""
+
+    note: str | None = None
+    approves: bool = False
+
+
+Result = Unavailable | Rejected | Delivered | None
+"""What became of one CloudEvent; None is delivered, and nothing more to say."""
+
+Send = Callable[[Sequence[CloudEvent]], Awaitable[Sequence[Result]]]
+"""Send a batch, in which no two CloudEvents share a key, and return one result for each, in order.
+
+The CloudEvents may go out at once and in any order. An exception or a cancellation counts as
+`Unavailable` for the whole batch, and the sink is entered anew.
+"""
+
+
+class Only(Settings):
+    """Which CloudEvents a sink wants. Filters of transitions leave all others alone."""
+
+    types: list[str] | None = Field(None, description="globs over the CloudEvent's type")
+    event_types: list[str] | None = Field(None, description="globs over Freeze, Reboot, …")
+
+
+class Retry(Settings):
+    """How long a sink is asked again, and how long one attempt may take."""
+
+    max_age: Duration = Field(604800.0, description="then the CloudEvent becomes a dead letter")
+    timeout: Duration = Field(10.0, gt=0, description="for one attempt; less when notice is short")
+
+
+class SinkSettings(Settings):
+    """The keys that all sinks have."""
+
+    type: str
+    only: Only = Only()
+    format: SerializeAsAny[FormatSettings] | None = Field(
+        None, description="a format's name, or {type: NAME} with its keys; else the sink's own way"
+    )
+    required: bool = Field(
+        default=True, description="false: best effort, never makes the bridge unready"
+    )
+    retry: Retry = Retry()
+    stale: Literal["deliver", "skip"] = Field(
+        "deliver",
+        description="skip: leave out what a later state has overtaken, as chat and paging do",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_format(cls, data: Any) -> Any:
+        """A format is read by its plugin, which also knows whether old news is worth telling."""
+        if not isinstance(data, Mapping) or data.get("format") is None:
+            return data
+        chosen = read_format(data["format"])
+        return {"stale": find_format(chosen.type).stale, **data, "format": chosen}
+
+    @property
+    def words(self) -> str:
+        """What the CloudEvents are written in, for `describe`."""
+        return "JSON" if self.format is None else self.format.type
+
+    def describe(self) -> str:
+        """Finish the sentence "sink NAME …", for `seb check`."""
+        return f"is a sink of type {self.type}"
+
+
+S = TypeVar("S", bound=SinkSettings)
+
+
+@dataclass(frozen=True, slots=True)
+class SinkPlugin(Generic[S]):
+    """A type of sink: its keys, and how to enter it.
+
+    `open(settings, place)` connects on enter, lets go on exit, and may be entered again; it raises
+    `Unavailable` when the far side is not there. `check` proves more than entering does, for
+    `seb check --connect`, and returns what it proved as one sentence; it raises as `open` does.
+    """
+
+    settings: type[S]
+    open: Callable[[S, Place], AbstractAsyncContextManager[Send]]
+    check: Callable[[S, Place], Awaitable[str]] | None = None
+
+
+def open_format(settings: SinkSettings, default: str = "cloudevents") -> Format:
+    """The format that a sink is asked to use, else its *default*."""
+    chosen = read_format(default) if settings.format is None else settings.format
+    format_: Format = find_format(chosen.type).open(chosen)
+    return format_
+
+
+def installed_sinks() -> dict[str, EntryPoint]:
+    return installed(SINKS)
+
+
+def find_sink(kind: str) -> SinkPlugin[Any]:
+    """Return the plugin for sinks of type *kind*, importing its module, or say why not."""
+    return find(SINKS, "sink", kind, SinkPlugin)

@@ -1,0 +1,1 @@
+"""Formats: pure encoders that say a CloudEvent in the words of another world."""
