@@ -42,6 +42,8 @@ clean:  ## remove what the other targets made
 # without, and say so; in CI they fail.
 far-sides:
 	@scripts/kafka-libs >/dev/null || echo "Going on with an in-memory stand-in for Kafka" >&2
+	@command -v mosquitto_sub >/dev/null || scripts/debian-packages mosquitto mosquitto-clients >/dev/null \
+		|| echo "Going on without Mosquitto" >&2
 	@command -v kcat >/dev/null || scripts/debian-packages kcat >/dev/null || echo "Going on without kcat" >&2
 
 $(READY): pyproject.toml constraints.txt scripts/venv

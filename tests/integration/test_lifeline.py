@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from support import lifeline
-from support.kafka_processes import held
+from support.lifeline import held
 
 
 def start(lock: Path, *command: str) -> subprocess.Popen[str]:

@@ -3,10 +3,8 @@
 import base64
 import contextlib
 import os
-import random
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -30,25 +28,6 @@ class StartFailed(Exception):
 
 class Ended(StartFailed):
     """A node ended before it was ready, as when somebody has its port."""
-
-
-def free_ports(count: int) -> list[int]:
-    """Below the range that the system hands out by itself, so that a killed node finds its own again."""
-    found: set[int] = set()
-    for _ in range(1000):
-        port = random.randrange(20_000, 32_000)
-        if port not in found and _is_free(port):
-            found.add(port)
-        if len(found) == count:
-            return list(found)
-    raise StartFailed(f"no {count} free ports between 20000 and 32000")
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe, contextlib.suppress(OSError):
-        probe.bind(("127.0.0.1", port))
-        return True
-    return False
 
 
 class Node:

@@ -13,7 +13,9 @@ from typing import Any, Self
 from support.certificates import Certificates, issue
 from support.kafka_admin import KafkaAdmin
 from support.kafka_config import PASSWORDS, PLAIN, SECURE, NodeConfig
-from support.kafka_node import Ended, Node, free_ports
+from support.kafka_node import Ended, Node
+from support.lifeline import held
+from support.ports import free_ports
 from support.scripts import run_script
 
 ATTEMPTS = 3  # somebody may take a port between our look and Kafka's start
@@ -97,13 +99,6 @@ def _started(nodes: dict[int, Node]) -> dict[int, Node]:
             node.kill()
         raise
     return nodes
-
-
-@contextlib.contextmanager
-def held(lock: Path, how: int) -> Iterator[None]:
-    with lock.open("a") as file:
-        fcntl.flock(file, how)
-        yield
 
 
 @contextlib.contextmanager

@@ -4,13 +4,23 @@ The kernel drops the lock of a process that ends, however it ends, so that nothi
 What the lock's file says about the command is wiped with it.
 """
 
+import contextlib
 import fcntl
 import os
 import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
+
+
+@contextlib.contextmanager
+def held(lock: Path, how: int) -> Iterator[None]:
+    """Hold the lock, for those who want the command to live."""
+    with lock.open("a") as file:
+        fcntl.flock(file, how)
+        yield
 
 
 def follow(command: tuple[str, ...], lock: str) -> None:
