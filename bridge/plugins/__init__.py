@@ -10,6 +10,7 @@ in other words; it is pure, and found in `scheduled_events_bridge.formats`.
 
 from typing import TYPE_CHECKING, Any
 
+from bridge.classid import class_id, kind_of
 from bridge.cloudevent import CloudEvent
 from bridge.errors import Gone, Misconfigured, Rejected, Unavailable
 from bridge.fields import Duration, Secret, Settings, Size
@@ -43,6 +44,7 @@ from bridge.plugins.sinks import (
     installed_sinks,
     open_format,
 )
+from bridge.severity import Severity, severity
 
 if TYPE_CHECKING:
     from bridge.credentials import (
@@ -79,12 +81,14 @@ __all__ = [
     "Secret",
     "Send",
     "Settings",
+    "Severity",
     "SinkPlugin",
     "SinkSettings",
     "Size",
     "TLSOption",
     "TokenSource",
     "Unavailable",
+    "class_id",
     "find_approvals",
     "find_format",
     "find_sink",
@@ -93,9 +97,11 @@ __all__ = [
     "installed_formats",
     "installed_sinks",
     "is_loopback",
+    "kind_of",
     "open_format",
     "read_format",
     "read_secret",
+    "severity",
 ]
 
 
