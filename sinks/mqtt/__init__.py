@@ -1,0 +1,1 @@
+"""CloudEvents as MQTT messages, acknowledged by the server; with paho."""

@@ -1,0 +1,220 @@
+"""One connection to an MQTT server, for asyncio: from entering it to leaving it, and never longer.
+
+The sink and the approval source both stand on it:
+
+    client = Client(door, Terms(), will=…, heard=…)
+    try:
+        greeting = await client.connect()      # raises Unavailable, with the reason in words
+        answer = await client.publish(message, qos=1)
+        codes = await client.subscribe({"topic/+": 1})
+        client.acknowledge(message)            # what `heard` got; nothing else acknowledges it
+        raise await client.lost                # the connection is gone: an Unavailable, as a value
+    finally:
+        await client.close()
+
+Everything here runs in the event loop. paho has a thread of its own, whose callbacks do no more
+than tell the loop.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from paho.mqtt.client import MQTTMessage
+
+from bridge.plugins import Unavailable
+from sinks.mqtt.answers import Answer, Greeting
+from sinks.mqtt.connecting import Door
+from sinks.mqtt.errors import (
+    Lost,
+    connection_ended,
+    connection_refused,
+    not_connected,
+)
+from sinks.mqtt.messages import Message
+from sinks.mqtt.network import Network, Terms
+
+WINDOW = 20
+"""How many messages wait for their acknowledgement at most; fewer when the server says so."""
+GRACE = 1.0
+"""How long a server may take to let us go, in seconds."""
+_SILENT = 0x8D
+
+
+class Client:
+    """`heard` is called for every message that comes in; without it there had better be none."""
+
+    def __init__(
+        self,
+        door: Door,
+        terms: Terms | None = None,
+        *,
+        will: Message | None = None,
+        heard: Callable[[MQTTMessage], None] | None = None,
+    ) -> None:
+        self._door, self._heard = door, heard
+        self._loop = asyncio.get_running_loop()
+        self.greeting = Greeting()
+        self.lost: asyncio.Future[Unavailable] = self._loop.create_future()
+        self._greeted: asyncio.Future[None] = self._loop.create_future()
+        self._answers: dict[int, asyncio.Future[Any]] = {}
+        self._window = asyncio.Semaphore(WINDOW)
+        self._thread: Any = None
+        self._network = Network(door, terms or Terms(), self._on_ended)
+        self._network.on_connect = self._on_connect
+        self._network.on_disconnect = self._on_disconnect
+        self._network.on_publish = self._on_publish
+        self._network.on_subscribe = self._on_subscribe
+        self._network.on_message = self._on_message
+        if will is not None:
+            self._network.will(will, 1)
+
+    async def connect(self) -> Greeting:
+        """Once. Raises `Unavailable` when the server cannot be reached or does not let us in."""
+        self._thread = self._network.start()
+        patience = self._door.patience
+        try:
+            async with asyncio.timeout(patience):
+                await self._greeted
+        except TimeoutError:
+            raise Unavailable(f"{self._door.server}: no answer within {patience:g} s") from None
+        return self.greeting
+
+    async def publish(self, message: Message, qos: int) -> Answer:
+        """The server's answer; with QoS 0 that it is sent. Raises `Lost` when there is none.
+
+        An answer that is no longer waited for makes the connection useless: nobody knows how many
+        more the server would take.
+        """
+        async with self._window:
+            self._must_be_there()
+            code, number = self._network.send(message, qos)
+            answer: Answer = await self._answer(code, number)
+            return answer
+
+    async def subscribe(self, topics: Mapping[str, int]) -> list[Answer]:
+        """The server's answer for each filter, in their order; raises as `publish` does."""
+        self._must_be_there()
+        code, number = self._network.subscribe(list(topics.items()))
+        answers: list[Answer] = await self._answer(code, number or 0)
+        return answers
+
+    def acknowledge(self, message: MQTTMessage) -> None:
+        self._network.ack(message.mid, message.qos)
+
+    def size(self, message: Message, qos: int) -> int:
+        """Bytes of the packet that carries it."""
+        return self._network.size(message, qos)
+
+    def give_up(self, problem: Unavailable) -> None:
+        """Whatever still waits gets *problem*, and the connection is cut."""
+        self._end(problem)
+        self._network.cut()
+
+    async def close(self) -> None:
+        """Say goodbye, else hang up; either way the thread is over soon, and nothing is left."""
+        try:
+            if self._greeted.done() and not self.lost.done() and not self._answers:
+                self._network.disconnect()
+                await self._join()
+        finally:
+            self._end(Lost("the connection is closed"))
+            self._network.cut()
+            await self._join()
+            if self._thread is None or not self._thread.is_alive():
+                self._network.forget()
+
+    async def _join(self) -> None:
+        if self._thread is not None and self._thread.is_alive():
+            await asyncio.to_thread(self._thread.join, GRACE)
+
+    def _must_be_there(self) -> None:
+        if self.lost.done():
+            raise Lost(str(self.lost.result()), retry_after=self.lost.result().retry_after)
+
+    async def _answer(self, code: int, number: int) -> Any:
+        """An answer may come before paho has returned the number; it waits its turn in the loop."""
+        if code:
+            self.give_up(Lost("the connection broke"))
+        self._must_be_there()
+        answer = self._answers[number] = self._loop.create_future()
+        try:
+            return await answer
+        except asyncio.CancelledError:
+            self.give_up(Lost("the server did not acknowledge in time"))
+            raise
+        finally:
+            self._answers.pop(number, None)
+
+    # --- In the event loop, told by the thread ----------------------------------------------------
+
+    def _greet(self, answer: Answer, greeting: Greeting) -> None:
+        if self._greeted.done():
+            return
+        if not answer.ok:
+            self._end(connection_refused(answer.code, self._door.server, answer.said))
+            return
+        self.greeting = greeting
+        self._window = asyncio.Semaphore(min(WINDOW, greeting.receive_maximum))
+        self._greeted.set_result(None)
+
+    def _settle(self, number: int, result: Any) -> None:
+        answer = self._answers.get(number)
+        if answer is not None and not answer.done():
+            answer.set_result(result)
+
+    def _disconnected(self, answer: Answer, *, by_server: bool) -> None:
+        if by_server:
+            self._end(connection_ended(answer.code, self._door.client_id, answer.said))
+        elif not self._greeted.done():
+            self._end(not_connected(None, self._door.server))
+        elif answer.code == _SILENT:
+            self._end(Lost("the server was silent for longer than keep_alive"))
+        else:
+            self._end(Lost("the connection broke"))
+
+    def _over(self, error: Exception | None) -> None:
+        if self._greeted.done():
+            self._end(Lost(f"the connection broke: {error}" if error else "the connection broke"))
+        else:
+            self._end(not_connected(error, self._door.server))
+
+    def _end(self, problem: Unavailable) -> None:
+        """The first reason is the true one."""
+        if self.lost.done():
+            return
+        self.lost.set_result(problem)
+        for future in (self._greeted, *self._answers.values()):
+            if not future.done():
+                future.set_exception(problem)
+        if self._greeted.done() and not self._greeted.cancelled():
+            self._greeted.exception()  # heard, also when nobody waits for it any more
+
+    # --- In paho's thread: nothing here may raise or wait -----------------------------------------
+
+    def _tell(self, call: Callable[..., None], *args: Any) -> None:
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(call, *args)
+
+    def _on_connect(self, _c: Any, _u: Any, flags: Any, code: Any, properties: Any) -> None:
+        greeting = Greeting.read(flags, properties)
+        self._tell(self._greet, Answer.read(code, properties), greeting)
+
+    def _on_disconnect(self, _c: Any, _u: Any, flags: Any, code: Any, properties: Any) -> None:
+        by_server = flags.is_disconnect_packet_from_server
+        answer = Answer.read(code, properties)
+        self._tell(lambda: self._disconnected(answer, by_server=by_server))
+
+    def _on_publish(self, _c: Any, _u: Any, number: int, code: Any, properties: Any) -> None:
+        self._tell(self._settle, number, Answer.read(code, properties))
+
+    def _on_subscribe(self, _c: Any, _u: Any, number: int, codes: Any, properties: Any) -> None:
+        self._tell(self._settle, number, [Answer.read(code, properties) for code in codes])
+
+    def _on_message(self, _c: Any, _u: Any, message: MQTTMessage) -> None:
+        if self._heard is not None:
+            self._tell(self._heard, message)
+
+    def _on_ended(self, error: Exception | None) -> None:
+        self._tell(self._over, error)

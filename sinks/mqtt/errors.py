@@ -1,0 +1,133 @@
+"""What MQTT servers answer and what sockets raise, in our two words and one sentence each.
+
+The only place that knows reason codes; those of MQTT 3.1.1 come here as their MQTT 5 equals.
+"""
+
+import ssl
+from collections.abc import Callable
+from socket import gaierror
+from typing import Any, NamedTuple
+
+from bridge.plugins import Rejected, Unavailable
+
+FAILURE = 0x80
+"""From here on a reason code says no. 0x10, nobody has subscribed, is a success."""
+SLOW = 60.0
+"""Seconds until another try at what somebody has to put right first."""
+
+
+class Lost(Unavailable):
+    """The connection is no good: it must be made anew."""
+
+
+class _Reason(NamedTuple):
+    """What a code means, to follow "the server"."""
+
+    says: str
+    never: bool = False
+    """Of one message: the same one would meet the same answer."""
+    mend: bool = False
+    """Of a connection: it stays so until somebody acts."""
+
+
+_REASONS = {
+    0x80: _Reason("fails and does not say why"),
+    0x81: _Reason("could not read what we sent"),
+    0x82: _Reason("finds that we break the protocol"),
+    0x83: _Reason("does not take it, for reasons of its own"),
+    0x84: _Reason("does not speak this version of MQTT; try another version", mend=True),
+    0x85: _Reason("does not take this client id", mend=True),
+    0x86: _Reason("refuses the username or password", mend=True),
+    0x87: _Reason("does not allow it", never=True, mend=True),
+    0x88: _Reason("is not available"),
+    0x89: _Reason("is busy"),
+    0x8A: _Reason("has banned this client", mend=True),
+    0x8B: _Reason("is shutting down"),
+    0x8C: _Reason("wants to authenticate in another way", mend=True),
+    0x8D: _Reason("heard nothing from us for too long"),
+    0x8E: _Reason("let another connection take over", mend=True),
+    0x90: _Reason("does not take this topic", never=True),
+    0x91: _Reason("still waits for another message with this number"),
+    0x93: _Reason("got more at once than it wanted"),
+    0x94: _Reason("does not know the topic's alias"),
+    0x95: _Reason("finds the packet too large", never=True),
+    0x96: _Reason("gets messages too fast"),
+    0x97: _Reason("has a quota, which is used up"),
+    0x98: _Reason("was told to end the connection by its administrator", mend=True),
+    0x99: _Reason("finds that the payload is not what its properties say", never=True),
+    0x9A: _Reason("retains no messages; set birth_topic: null and retain_state: false", mend=True),
+    0x9B: _Reason("does not take this QoS; set qos: 0", mend=True),
+    0x9C: _Reason("wants us to use another server", mend=True),
+    0x9D: _Reason("has moved", mend=True),
+    0x9F: _Reason("gets connections too fast", mend=True),
+    0xA0: _Reason("ends connections that last so long"),
+}
+
+
+def _reason(code: int) -> _Reason:
+    return _REASONS.get(code, _Reason(f"answers with code {code:#04x}"))
+
+
+def _sentence(code: int, said: str) -> str:
+    return f"the server {_reason(code).says}" + (f": {said}" if said else "")
+
+
+def message_refused(code: int, topic: str, said: str = "") -> Unavailable | Rejected:
+    """What the answer to one message means for it; *said* are the server's own words."""
+    text = f"{_sentence(code, said)} (topic {topic})"
+    return Rejected(text) if _reason(code).never else Unavailable(text)
+
+
+def connection_refused(code: int, where: str, said: str = "") -> Unavailable:
+    wait = SLOW if _reason(code).mend else None
+    return Unavailable(f"{where}: {_sentence(code, said)}", retry_after=wait)
+
+
+def connection_ended(code: int, client_id: str, said: str = "") -> Lost:
+    """The server has said goodbye, and why; taken over means that the client id is used twice."""
+    wait = SLOW if _reason(code).mend else None
+    return Lost(f"{_sentence(code, said)} (client id {client_id})", retry_after=wait)
+
+
+def _tls(error: ssl.SSLError) -> str:
+    reason = error.reason or ""
+    if reason in {"WRONG_VERSION_NUMBER", "PACKET_LENGTH_TOO_LONG"} or "RECORD_LAYER" in reason:
+        return "it does not speak TLS there"
+    if "ALERT" in reason:
+        said = reason.partition("ALERT_")[2].replace("_", " ").lower()
+        return f"it refuses our side of TLS ({said or reason}); is a client certificate needed?"
+    return f"TLS failed: {reason or error}"
+
+
+_HUNG_UP = "it hung up, as a listener with other settings for tls, transport or version does"
+_CONNECTING: list[tuple[type[BaseException], Callable[[Any], str]]] = [
+    (
+        ssl.SSLCertVerificationError,
+        lambda error: f"its certificate is not accepted: {error.verify_message}",
+    ),
+    (ssl.SSLEOFError, lambda _: _HUNG_UP),
+    (ssl.SSLError, _tls),
+    (gaierror, lambda _: "its name cannot be resolved"),
+    (UnicodeError, lambda _: "its name cannot be resolved"),
+    (TimeoutError, lambda _: "no answer in time"),
+    (ConnectionRefusedError, lambda _: "nothing listens there"),
+    (ConnectionError, lambda error: _websocket(error) or _HUNG_UP),
+    (OSError, lambda error: error.strerror or str(error)),
+]
+
+
+def _websocket(error: ConnectionError) -> str | None:
+    """The error that paho has for it: no number, and words that begin like this."""
+    if str(error).startswith("WebSocket"):
+        return "it does not speak MQTT in WebSockets at this path"
+    return None
+
+
+def not_connected(error: BaseException | None, where: str) -> Unavailable:
+    """Why there was no answer to our greeting; without *error* the far side just hung up."""
+    for kind, say in _CONNECTING:
+        if isinstance(error, kind):
+            return Unavailable(f"{where}: {say(error)}")
+    if error is None:
+        return Unavailable(f"{where}: {_HUNG_UP}")
+    return Unavailable(f"{where}: {str(error) or type(error).__name__}")

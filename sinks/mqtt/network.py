@@ -1,0 +1,160 @@
+"""paho's client and its thread, made so that both can be left at any moment."""
+
+import socket
+import ssl
+import struct
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from paho.mqtt.client import Client
+from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode, MQTTProtocolVersion
+from paho.mqtt.packettypes import PacketTypes
+from paho.mqtt.properties import Properties as PahoProperties
+
+from sinks.mqtt.connecting import Door
+from sinks.mqtt.messages import Message
+
+Properties: Any = PahoProperties
+"""Without the hints that paho has not given it."""
+_CALLBACKS = ("connect", "disconnect", "message", "publish", "subscribe")
+_AT_ONCE = struct.pack("HH" if hasattr(socket, "SIO_RCVALL") else "ii", 1, 0)
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a client asks of the server when it connects."""
+
+    clean: bool = True
+    """Whether what the server remembers of this client id is forgotten first."""
+    expiry: int = 0
+    """How many seconds the server remembers us afterwards; 3.1.1: for ever unless `clean`."""
+    receive_maximum: int = 20
+    """How many messages the server may send before we acknowledge one."""
+    largest: int = 65536
+    """The largest packet that we take, in bytes; 3.1.1 cannot say so."""
+
+
+class Network(Client):
+    """Connects once. `ended` is called in the thread, last of all, with what went wrong there.
+
+    paho's own reconnecting is off. It would send what is still queued when it is back, after the
+    bridge may have sent something newer, and it keeps to itself why it cannot connect.
+    """
+
+    def __init__(self, door: Door, terms: Terms, ended: Callable[[Exception | None], None]) -> None:
+        five = door.version == "5"
+        super().__init__(
+            CallbackAPIVersion.VERSION2,
+            door.client_id,
+            clean_session=None if five else terms.clean,
+            protocol=MQTTProtocolVersion.MQTTv5 if five else MQTTProtocolVersion.MQTTv311,
+            transport="tcp" if door.path is None else "websockets",
+            reconnect_on_failure=False,
+            manual_ack=True,
+        )
+        self._door, self._terms, self._ended = door, terms, ended
+        self._cut_off = False
+        self.on_socket_open = self._opened
+        self.connect_timeout = door.patience
+        self.username_pw_set(door.login.username, door.login.password)
+        if door.login.context is not None:
+            self.tls_set_context(door.login.context)
+        if door.path is not None:
+            self.ws_set_options(door.path, dict(door.login.headers))
+
+    def will(self, message: Message, qos: int) -> None:
+        """Let the server publish *message* if we go without a word. Before `start`."""
+        properties = self._properties(message, PacketTypes.WILLMESSAGE)
+        self.will_set(message.topic, message.payload, qos, message.retain, properties)
+
+    def start(self) -> threading.Thread | None:
+        """Begin to connect; the thread, or None when it is over already."""
+        door, terms = self._door, self._terms
+        five = door.version == "5"
+        self.connect_async(
+            door.host,
+            door.port,
+            door.keep_alive,
+            clean_start=terms.clean,
+            properties=_asking(terms) if five else None,
+        )
+        self.loop_start()
+        return self._thread
+
+    def loop_forever(self, timeout: float = 1.0, retry_first_connection: bool = False) -> Any:  # noqa: FBT001, FBT002  as paho has it
+        """The whole life of the thread."""
+        del retry_first_connection
+        try:
+            self.reconnect()
+            super().loop_forever(timeout)
+        except Exception as error:  # noqa: BLE001  else it would die with the thread
+            self._ended(error)
+        else:
+            self._ended(None)
+        return MQTTErrorCode.MQTT_ERR_SUCCESS
+
+    def send(self, message: Message, qos: int) -> tuple[int, int]:
+        """The return code of paho, and the number under which the acknowledgement comes."""
+        properties = self._properties(message, PacketTypes.PUBLISH)
+        info = self.publish(message.topic, message.payload, qos, message.retain, properties)
+        return info.rc, info.mid
+
+    def size(self, message: Message, qos: int) -> int:
+        """Bytes of the packet that carries it."""
+        properties = self._properties(message, PacketTypes.PUBLISH)
+        extra = 0 if properties is None else len(properties.pack())
+        rest = 2 + len(message.topic.encode()) + (2 if qos else 0) + extra + len(message.payload)
+        return 1 + max(1, (rest.bit_length() + 6) // 7) + rest
+
+    def cut(self) -> None:
+        """Hang up at once, also on a far side that neither reads nor answers."""
+        self._cut_off = True
+        _hang_up(self.socket())
+
+    def forget(self) -> None:
+        """When the thread is over: close what paho leaves to the garbage collector."""
+        for name in _CALLBACKS:
+            setattr(self, f"on_{name}", None)
+        self.on_socket_open = None
+        self._reset_sockets()
+
+    def _opened(self, _client: Any, _userdata: Any, sock: Any) -> None:
+        with suppress(OSError):
+            _plain(sock).setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if self._cut_off:  # it connected after nobody wanted it any more
+            _hang_up(sock)
+
+    def _properties(self, message: Message, kind: int) -> Any:
+        if self._door.version != "5":
+            return None
+        properties = Properties(kind)
+        for name, value in message.properties.items():
+            setattr(properties, name, value)
+        return properties
+
+
+def _asking(terms: Terms) -> Any:
+    properties = Properties(PacketTypes.CONNECT)
+    properties.SessionExpiryInterval = terms.expiry
+    properties.ReceiveMaximum = terms.receive_maximum
+    properties.MaximumPacketSize = terms.largest
+    return properties
+
+
+def _plain(sock: Any) -> socket.socket:
+    """The socket within paho's WebSocket, if it is one."""
+    plain: socket.socket = getattr(sock, "_socket", sock)
+    return plain
+
+
+def _hang_up(sock: Any) -> None:
+    """Wake whoever waits for it, and let what is not sent yet never arrive."""
+    if sock is None:
+        return
+    with suppress(OSError, ssl.SSLError):
+        _plain(sock).setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
+        # Not SSLSocket's own, which takes away what the thread is reading with.
+        socket.socket.shutdown(_plain(sock), socket.SHUT_RDWR)
