@@ -83,18 +83,23 @@ class Intake:
         return min(still, default=None)
 
     async def _receipt(self, delivery: Delivery, via: str, now: datetime) -> Receipt:
+        receipt = await self._content(delivery, via, now)
+        if delivery.checkpoint is not None:
+            receipt = replace(receipt, checkpoint=(via, *delivery.checkpoint))
+        return receipt
+
+    async def _content(self, delivery: Delivery, via: str, now: datetime) -> Receipt:
+        if delivery.unread is not None:
+            self.speaker.count("dropped", delivery.unread)
+            return Receipt()
         try:
             said = inbound.read(delivery.body, delivery.headers, delivery.position)
         except inbound.NotForUs:
             self.speaker.count("dropped", "not-an-approval")
-            receipt = Receipt()
+            return Receipt()
         except inbound.Malformed as error:
-            receipt = Receipt(events=self._malformed(delivery, via, str(error), now))
-        else:
-            receipt = await self._read(said, delivery, via, now)
-        if delivery.checkpoint is not None:
-            receipt = replace(receipt, checkpoint=(via, *delivery.checkpoint))
-        return receipt
+            return Receipt(events=self._malformed(delivery, via, str(error), now))
+        return await self._read(said, delivery, via, now)
 
     def _malformed(self, delivery: Delivery, via: str, why: str, now: datetime) -> list[CloudEvent]:
         key = delivery.position or inbound.fingerprint(delivery.body)

@@ -17,6 +17,8 @@ from bridge.supervise import supervise
 log = logging.getLogger(__name__)
 
 LONGEST_BACKOFF = 30.0
+LONGEST_ASKED = 300.0
+"""What a source may ask for that somebody has to put right first."""
 
 
 @dataclass(slots=True)
@@ -96,7 +98,11 @@ class Listeners:
         status = self.runtime.status.listeners[name] = ListenerStatus(settings.type)
         listener = Listener(name, settings, self.runtime, self.intake, status)
         work = supervise(
-            f"approvals.{name}", listener.session, most=LONGEST_BACKOFF, on_failure=listener.failed
+            f"approvals.{name}",
+            listener.session,
+            most=LONGEST_BACKOFF,
+            asked=LONGEST_ASKED,
+            on_failure=listener.failed,
         )
         return self.group.create_task(work, name=f"approvals.{name}")
 

@@ -41,6 +41,7 @@ async def supervise(
     most: float = 60.0,
     fatal: tuple[type[Exception], ...] = (),
     on_failure: Callable[[BaseException | None, float], object] | None = None,
+    asked: float = 0.0,
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     clock: Callable[[], float] | None = None,
     rng: Callable[[], float] = random.random,
@@ -49,7 +50,8 @@ async def supervise(
 
     It starts again after `backoff`, and one that outlived the longest wait so far counts as the
     first again. Exceptions in *fatal* are passed on, also out of a group. *on_failure* gets the
-    exception, None when the session just ended, and the seconds until the next start.
+    exception, None when the session just ended, and the seconds until the next start. An
+    `Unavailable` that asks for a longer wait gets it, up to *asked*.
     """
     now = clock or asyncio.get_running_loop().time
     attempt = 0
@@ -59,7 +61,7 @@ async def supervise(
         if attempt and now() - began > ceiling(attempt, first=first, most=most):
             attempt = 0
         attempt += 1
-        wait = backoff(attempt, first=first, most=most, rng=rng)
+        wait = max(backoff(attempt, first=first, most=most, rng=rng), min(_wish(problem), asked))
         said = "ended" if problem is None else repr(problem)
         # Who wants to be told says it in its own words, once for a change of state.
         level = logging.DEBUG if on_failure else logging.WARNING
@@ -67,6 +69,10 @@ async def supervise(
         if on_failure is not None:
             on_failure(problem, wait)
         await sleep(wait)
+
+
+def _wish(problem: BaseException | None) -> float:
+    return (problem.retry_after or 0.0) if isinstance(problem, Unavailable) else 0.0
 
 
 async def attempt(work: Awaitable[T], timeout: float) -> T | Unavailable:

@@ -22,6 +22,7 @@ class Delivery:
 
     `checkpoint` is a name and a value that the journal keeps in the same transaction, for a source
     that starts again where it was; `position` is where the message stands, if it has such a place.
+    `unread` is why nobody shall read it, as "retained": it is counted under that name, and let go.
     """
 
     body: bytes
@@ -30,6 +31,7 @@ class Delivery:
     identity: str | None = None
     position: str | None = None
     checkpoint: tuple[str, str] | None = None
+    unread: str | None = None
 
 
 class ApprovalSettings(Settings):

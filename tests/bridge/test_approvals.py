@@ -270,6 +270,18 @@ async def test_what_else_we_publish_is_counted_and_never_answered(two):
     assert await bridge.told() == []
 
 
+async def test_what_its_source_wants_unread_is_counted_and_let_go(two):
+    bridge = await two.bridge(**EACH)
+    key = event_id(two)
+    body = json.dumps({"eventId": key, "resource": "vm-0"}).encode()
+    delivery = Delivery(body, checkpoint=("place", "7"), unread="retained")
+    await bridge.intake.take(delivery, "bus")
+    assert counted(bridge, "dropped", "retained") == 1
+    assert await cast(bridge, key) == []
+    kept = await bridge.journal.run(lambda store: checkpoints(store, "bus"))
+    assert kept == {"place": "7"}
+
+
 async def test_what_other_vms_act_on_is_none_of_our_business(two):
     two.world.create(name="theirs", type="Freeze", notice="1h", resources=["vm-1"])
     bridge = await two.bridge(answer_strays=True)

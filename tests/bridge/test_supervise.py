@@ -70,6 +70,17 @@ async def test_a_session_that_outlived_its_wait_counts_as_the_first_again():
     assert world.slept == [1, 2, 4, 1, 2]
 
 
+async def test_a_problem_may_ask_for_a_longer_wait_within_reason():
+    world = World(most=3)
+    asked = iter([60.0, 9999.0, None])
+
+    async def session() -> None:
+        raise Unavailable("not now", retry_after=next(asked))
+
+    await world.run(session, asked=300.0)
+    assert world.slept == [60.0, 300.0, 2]
+
+
 async def test_each_failure_is_logged_by_name(caplog):
     async def session() -> None:
         raise ValueError("broken")
