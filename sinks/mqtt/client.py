@@ -5,7 +5,7 @@ The sink and the approval source both stand on it:
     client = Client(door, Terms(), will=…, heard=…)
     try:
         greeting = await client.connect()      # raises Unavailable, with the reason in words
-        answer = await client.publish(message, qos=1)
+        answer = await client.publish(message)
         codes = await client.subscribe({"topic/+": 1})
         client.acknowledge(message)            # what `heard` got; nothing else acknowledges it
         raise await client.lost                # the connection is gone: an Unavailable, as a value
@@ -68,7 +68,7 @@ class Client:
         self._network.on_subscribe = self._on_subscribe
         self._network.on_message = self._on_message
         if will is not None:
-            self._network.will(will, 1)
+            self._network.will(will)
 
     async def connect(self) -> Greeting:
         """Once. Raises `Unavailable` when the server cannot be reached or does not let us in."""
@@ -79,9 +79,12 @@ class Client:
                 await self._greeted
         except TimeoutError:
             raise Unavailable(f"{self._door.server}: no answer within {patience:g} s") from None
+        finally:
+            if self._greeted.cancelled():
+                self.give_up(Lost("nobody waits for the connection any more"))
         return self.greeting
 
-    async def publish(self, message: Message, qos: int) -> Answer:
+    async def publish(self, message: Message) -> Answer:
         """The server's answer; with QoS 0 that it is sent. Raises `Lost` when there is none.
 
         An answer that is no longer waited for makes the connection useless: nobody knows how many
@@ -89,7 +92,7 @@ class Client:
         """
         async with self._window:
             self._must_be_there()
-            code, number = self._network.send(message, qos)
+            code, number = self._network.send(message)
             answer: Answer = await self._answer(code, number)
             return answer
 
@@ -103,9 +106,14 @@ class Client:
     def acknowledge(self, message: MQTTMessage) -> None:
         self._network.ack(message.mid, message.qos)
 
-    def size(self, message: Message, qos: int) -> int:
+    def size(self, message: Message) -> int:
         """Bytes of the packet that carries it."""
-        return self._network.size(message, qos)
+        return self._network.size(message)
+
+    @property
+    def idle(self) -> bool:
+        """Let in, still there, and nothing waits for an answer."""
+        return self._greeted.done() and not self.lost.done() and not self._answers
 
     def give_up(self, problem: Unavailable) -> None:
         """Whatever still waits gets *problem*, and the connection is cut."""
@@ -115,7 +123,7 @@ class Client:
     async def close(self) -> None:
         """Say goodbye, else hang up; either way the thread is over soon, and nothing is left."""
         try:
-            if self._greeted.done() and not self.lost.done() and not self._answers:
+            if self.idle:
                 self._network.disconnect()
                 await self._join()
         finally:

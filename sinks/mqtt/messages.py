@@ -11,5 +11,6 @@ class Message:
 
     topic: str
     payload: bytes
+    qos: int = 1
     retain: bool = False
     properties: Mapping[str, Any] = field(default_factory=dict)

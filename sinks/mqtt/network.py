@@ -9,13 +9,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from paho.mqtt.client import Client
 from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode, MQTTProtocolVersion
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties as PahoProperties
 
 from sinks.mqtt.connecting import Door
 from sinks.mqtt.messages import Message
+from sinks.mqtt.reading import Reading
 
 Properties: Any = PahoProperties
 """Without the hints that paho has not given it."""
@@ -37,7 +37,7 @@ class Terms:
     """The largest packet that we take, in bytes; 3.1.1 cannot say so."""
 
 
-class Network(Client):
+class Network(Reading):
     """Connects once. `ended` is called in the thread, last of all, with what went wrong there.
 
     paho's own reconnecting is off. It would send what is still queued when it is back, after the
@@ -65,10 +65,10 @@ class Network(Client):
         if door.path is not None:
             self.ws_set_options(door.path, dict(door.login.headers))
 
-    def will(self, message: Message, qos: int) -> None:
+    def will(self, message: Message) -> None:
         """Let the server publish *message* if we go without a word. Before `start`."""
         properties = self._properties(message, PacketTypes.WILLMESSAGE)
-        self.will_set(message.topic, message.payload, qos, message.retain, properties)
+        self.will_set(message.topic, message.payload, message.qos, message.retain, properties)
 
     def start(self) -> threading.Thread | None:
         """Begin to connect; the thread, or None when it is over already."""
@@ -96,17 +96,18 @@ class Network(Client):
             self._ended(None)
         return MQTTErrorCode.MQTT_ERR_SUCCESS
 
-    def send(self, message: Message, qos: int) -> tuple[int, int]:
+    def send(self, message: Message) -> tuple[int, int]:
         """The return code of paho, and the number under which the acknowledgement comes."""
         properties = self._properties(message, PacketTypes.PUBLISH)
-        info = self.publish(message.topic, message.payload, qos, message.retain, properties)
+        info = self.publish(message.topic, message.payload, message.qos, message.retain, properties)
         return info.rc, info.mid
 
-    def size(self, message: Message, qos: int) -> int:
+    def size(self, message: Message) -> int:
         """Bytes of the packet that carries it."""
         properties = self._properties(message, PacketTypes.PUBLISH)
         extra = 0 if properties is None else len(properties.pack())
-        rest = 2 + len(message.topic.encode()) + (2 if qos else 0) + extra + len(message.payload)
+        number = 2 if message.qos else 0
+        rest = 2 + len(message.topic.encode()) + number + extra + len(message.payload)
         return 1 + max(1, (rest.bit_length() + 6) // 7) + rest
 
     def cut(self) -> None:

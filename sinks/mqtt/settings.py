@@ -5,7 +5,7 @@ import secrets
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 
 from bridge.plugins import (
     Duration,
@@ -35,7 +35,7 @@ def _version(value: object) -> object:
 Version = Annotated[
     Literal["5", "3.1.1"],
     BeforeValidator(_version),
-    Field(json_schema_extra={"enum": ["5", "3.1.1", 5]}),
+    WithJsonSchema({"enum": ["5", "3.1.1", 5]}),
 ]
 
 

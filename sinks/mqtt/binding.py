@@ -1,0 +1,92 @@
+"""A CloudEvent as MQTT messages: the CloudEvents MQTT protocol binding, both modes. Pure."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from cloudevents.core.formats.json import JSONFormat
+
+from bridge.plugins import CloudEvent, Format, Place
+from sinks.mqtt.messages import Message
+from sinks.mqtt.settings import MqttSettings
+
+STRUCTURED = "application/cloudevents+json; charset=utf-8"
+HOUR = 3600
+_FORMAT = JSONFormat()
+_ANNOUNCED = frozenset({"scheduled", "updated"})
+_PENDING = _ANNOUNCED | {"started"}
+_ENDED = frozenset({"completed", "canceled"})
+
+
+@dataclass(frozen=True)
+class Binding:
+    """How this sink says things, and where."""
+
+    settings: MqttSettings
+    place: Place
+    format: Format | None = None
+    response_topic: str | None = None
+
+    def topic_of(self, subject: str) -> str:
+        """Raises `Unavailable` while a name is not known yet."""
+        return self.place.fill(self.settings.topic, subject=subject)
+
+    def messages(self, cloudevent: CloudEvent, now: float) -> list[Message]:
+        """The CloudEvent, and what takes its retained state away if the scheduled event has ended.
+
+        Raises `Rejected` when its format has no words for it.
+        """
+        kind = _kind(cloudevent)
+        keep = self.settings.retain_state
+        topic = self.topic_of(cloudevent.key)
+        payload, properties = self._content(cloudevent)
+        if self.settings.version == "5" and kind in _PENDING:
+            properties |= self._extras(cloudevent.data, kind, now)
+        qos = self.settings.qos
+        said = Message(topic, payload, qos, keep and kind in _PENDING, properties)
+        if keep and kind in _ENDED:
+            return [said, Message(topic, b"", qos, retain=True)]
+        return [said]
+
+    def _content(self, cloudevent: CloudEvent) -> tuple[bytes, dict[str, Any]]:
+        if self.settings.mode == "binary":
+            return _binary(cloudevent)
+        if self.format is None:
+            return cloudevent.body, _described(STRUCTURED)
+        return self.format.encode(cloudevent), _described(self.format.content_type)
+
+    def _extras(self, data: dict[str, Any], kind: str, now: float) -> dict[str, Any]:
+        extras: dict[str, Any] = {}
+        lifetime = self._lifetime(data, kind, now)
+        if lifetime is not None:
+            extras["MessageExpiryInterval"] = lifetime
+        if self.response_topic is not None and data.get("approvable"):
+            extras["ResponseTopic"] = self.response_topic
+            extras["CorrelationData"] = str(data["eventId"]).encode()
+        return extras
+
+    def _lifetime(self, data: dict[str, Any], kind: str, now: float) -> int | None:
+        """Seconds. The end of a VM that is deleted may be told by nobody, so that state lapses."""
+        if self.settings.retain_state and data.get("terminal"):
+            return HOUR
+        if not self.settings.expiry or kind not in _ANNOUNCED or not data.get("notBefore"):
+            return None
+        until = datetime.fromisoformat(data["notBefore"]).timestamp() + HOUR
+        return max(1, round(until - now))
+
+
+def _binary(cloudevent: CloudEvent) -> tuple[bytes, dict[str, Any]]:
+    attributes = cloudevent.envelope
+    content_type = attributes.pop("datacontenttype")
+    payload = _FORMAT.write_data(attributes.pop("data"), content_type)
+    named = [(name, str(value)) for name, value in attributes.items()]
+    return payload, {**_described(content_type), "UserProperty": named}
+
+
+def _described(content_type: str) -> dict[str, Any]:
+    text = "json" in content_type or content_type.startswith("text/")
+    return {"ContentType": content_type, "PayloadFormatIndicator": int(text)}
+
+
+def _kind(cloudevent: CloudEvent) -> str:
+    return cloudevent.type.removeprefix("azure.scheduledevents.").removesuffix(".v1")
