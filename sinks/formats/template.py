@@ -1,0 +1,109 @@
+"""A format of your own: a Jinja template, in a sandbox, filled with one CloudEvent.
+
+In a template for JSON whatever is put in is escaped for JSON, so that no text can break out.
+"""
+
+import json
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from jinja2 import Template
+from pydantic import Field, PrivateAttr, model_validator
+
+from bridge.plugins import CloudEvent, Format, FormatPlugin, FormatSettings, Rejected
+from sinks.formats._sandbox import FAILURES, Faulty, Steps, compile_template
+from sinks.formats._sentences import tell
+
+LARGEST = 65536
+"""Of a template, in characters, and of what comes out of it, in bytes."""
+VARIABLES = frozenset(
+    {
+        "specversion", "type", "source", "id", "time", "subject", "datacontenttype", "dataschema",
+        "partitionkey", "correlationid", "causationid", "observer", "severitynumber",
+        "severitytext", "data", "headline", "sentence", "todo",
+    }
+)  # fmt: skip
+
+
+class TemplateSettings(FormatSettings):
+    """The template, in place or in a file, and what its output is."""
+
+    type: Literal["template"]
+    template: str | None = Field(None, min_length=1, max_length=LARGEST)
+    file: Path | None = Field(None, description="read when the configuration is loaded")
+    content_type: str = Field(
+        "application/json",
+        pattern=r"^[a-z0-9.+-]+/[a-z0-9.+-]+(; ?[a-z0-9-]+=[A-Za-z0-9._-]+)*$",
+        description="one that ends in json: what is put in is escaped, and the whole is checked",
+    )
+    _text: str = PrivateAttr("")
+
+    @property
+    def is_json(self) -> bool:
+        return self.content_type.partition(";")[0].endswith("json")
+
+    @model_validator(mode="after")
+    def _readable(self) -> Self:
+        """Kept as it was read: a file that changes later counts from the next reload on."""
+        if (self.template is None) == (self.file is None):
+            raise ValueError("needs either template or file")
+        self._text = _read(self.file) if self.file else self.template or ""
+        try:
+            compile_template(self._text, VARIABLES, escaped=self.is_json)
+        except Faulty as error:
+            raise ValueError(f"{self.file or 'the template'}, {error}") from None
+        return self
+
+    def compiled(self) -> Template:
+        return compile_template(self._text, VARIABLES, escaped=self.is_json)
+
+
+def _read(file: Path) -> str:
+    try:
+        with file.open(encoding="utf-8") as opened:
+            text = opened.read(LARGEST + 1)
+    except OSError as error:
+        raise ValueError(f"{file} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ValueError(f"{file} is not UTF-8 text") from None
+    if not 0 < len(text) <= LARGEST:
+        raise ValueError(f"{file} must have 1 to {LARGEST} characters")
+    return text
+
+
+def _encode(template: Template, checked: bool, cloudevent: CloudEvent) -> bytes:  # noqa: FBT001  by partial
+    try:
+        filled = _fill(template, _variables(cloudevent))
+        if checked:
+            json.loads(filled)
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        raise Rejected(f"the template gives no JSON: {error.msg} at {where}") from None
+    except FAILURES as error:
+        raise Rejected(f"the template cannot be filled: {error}") from None
+    return filled
+
+
+def _variables(cloudevent: CloudEvent) -> dict[str, Any]:
+    told = tell(cloudevent)
+    words = {"headline": told.headline, "sentence": told.sentence, "todo": told.todo}
+    return {**cloudevent.envelope, **words, "range": Steps().range}
+
+
+def _fill(template: Template, variables: dict[str, Any]) -> bytes:
+    """Piece by piece, so that a template that runs away is stopped on the way."""
+    filled = b""
+    for piece in template.generate(variables):
+        filled += piece.encode("utf-8", "replace")
+        if len(filled) > LARGEST:
+            raise Rejected(f"the template gives more than {LARGEST} bytes")
+    return filled
+
+
+def _open(settings: TemplateSettings) -> Format:
+    encode = partial(_encode, settings.compiled(), settings.is_json)
+    return Format(encode, settings.content_type)
+
+
+plugin = FormatPlugin(settings=TemplateSettings, open=_open)
