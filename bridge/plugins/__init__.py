@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         is_loopback,
         read_secret,
     )
+    from bridge.signatures import Key, read_key, sign
 
 __all__ = [
     "TLS",
@@ -69,6 +70,7 @@ __all__ = [
     "FormatPlugin",
     "FormatSettings",
     "Gone",
+    "Key",
     "Listening",
     "ManagedIdentity",
     "Misconfigured",
@@ -100,15 +102,17 @@ __all__ = [
     "kind_of",
     "open_format",
     "read_format",
+    "read_key",
     "read_secret",
     "severity",
+    "sign",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    """Credentials are imported when a plugin asks for them: most sinks need none."""
+    """Credentials and signatures are imported when a plugin asks for them: most need none."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from bridge import credentials  # noqa: PLC0415
+    from bridge import credentials, signatures  # noqa: PLC0415
 
-    return getattr(credentials, name)
+    return getattr(credentials if name in credentials.__all__ else signatures, name)

@@ -1,0 +1,111 @@
+"""What an HTTP answer means for the CloudEvents that were posted; pure."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from urllib.parse import urlsplit
+
+from bridge.plugins import Gone, Rejected, Unavailable
+
+PAUSE = 60.0
+"""How long a receiver is left alone that asks for it and does not say how long."""
+LONGEST_PAUSE = 3600.0
+_WORDS = 200
+_SECONDS = re.compile(r"\d{1,10}")
+_HOST = re.compile(r"[A-Za-z0-9._:-]{1,253}")
+_CREDENTIALS = {401, 403, 407}
+_OF_ENDPOINT = {*_CREDENTIALS, 410, 429}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A status, and of the rest what matters; None where a header was not there."""
+
+    status: int
+    body: bytes = field(default=b"", repr=False)
+    retry_after: str | None = None
+    date: str | None = None
+    location: str | None = None
+    allowed_origin: str | None = None
+    allowed_rate: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The result, and whether it is meant for the whole endpoint: then nothing more is sent."""
+
+    result: Unavailable | Rejected | None
+    halts: bool = False
+
+
+def judge(answer: Answer, now: datetime, hidden: Iterable[str] = ()) -> Judgement:
+    """*hidden* is what the answer may repeat of our secrets."""
+    status = answer.status
+    said = f"it answered {status}{_words(answer.body, hidden)}"
+    if 200 <= status < 300:
+        return Judgement(None)
+    if status in _OF_ENDPOINT or (status == 503 and answer.retry_after is not None):
+        return Judgement(_of_endpoint(answer, said, now), halts=True)
+    if 300 <= status < 400:
+        return Judgement(Rejected(_moved(answer)))
+    never = 400 <= status < 500 and status != 408
+    return Judgement(Rejected(said) if never else Unavailable(said))
+
+
+def _of_endpoint(answer: Answer, said: str, now: datetime) -> Unavailable:
+    """What holds for every CloudEvent, so that none of them is to blame."""
+    if answer.status == 410:
+        return Gone(f"{said}: it wants no more CloudEvents")
+    if answer.status in _CREDENTIALS:
+        who = "the proxy" if answer.status == 407 else "it"
+        return Unavailable(f"{said}: {who} does not accept our credentials, or asks for some")
+    wait = pause(answer, now)
+    return Unavailable(f"{said}, to come back in {wait:g} s", retry_after=wait)
+
+
+def pause(answer: Answer, now: datetime) -> float:
+    """Seconds that the receiver wants to be left alone, by its own clock if it shows one."""
+    asked = (answer.retry_after or "").strip()
+    if _SECONDS.fullmatch(asked):
+        return min(float(asked), LONGEST_PAUSE)
+    until = _moment(asked)
+    if until is None:
+        return PAUSE
+    left = (until - (_moment(answer.date) or now)).total_seconds()
+    return min(max(left, 0.0), LONGEST_PAUSE)
+
+
+def _moment(text: str | None) -> datetime | None:
+    try:
+        moment = parsedate_to_datetime(text or "")
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _moved(answer: Answer) -> str:
+    """Where to, by its host alone: the rest of a URL may hold secrets."""
+    try:
+        host = urlsplit(answer.location or "").hostname or ""
+    except ValueError:
+        host = ""
+    where = f" and points to {host}" if _HOST.fullmatch(host) else ""
+    return f"it answered {answer.status}{where}; redirects are not followed, so correct url"
+
+
+def _words(body: bytes, hidden: Iterable[str]) -> str:
+    """The first line of what it says, of bounded length, printable, without our secrets."""
+    text = body.decode("utf-8", "replace")
+    for secret in sorted(hidden, key=len, reverse=True):
+        text = text.replace(secret, "***")
+    lines = (" ".join(_printable(line).split()) for line in text.splitlines())
+    first = next((line for line in lines if line), "")
+    if len(first) > _WORDS:
+        first = f"{first[:_WORDS]}…"
+    return f" ({first})" if first else ""
+
+
+def _printable(line: str) -> str:
+    return "".join(character if character.isprintable() else " " for character in line)

@@ -1,0 +1,111 @@
+"""One request to the receiver with everything that this moment has: URL, TLS, credentials."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from typing import Any
+
+import aiohttp
+from yarl import URL
+
+from bridge.plugins import TLS, Place
+from sinks.webhook.answers import Answer
+from sinks.webhook.credentials import Credentials, present
+from sinks.webhook.errors import CONNECT_WITHIN, unavailable
+from sinks.webhook.settings import WebhookSettings
+from sinks.webhook.urls import Target
+
+LARGEST_ANSWER = 64 * 1024
+_BODY_WITHIN = 2.0
+"""Seconds that the rest of an answer is waited for when its status is there."""
+_IDLE = 4.0
+"""Many servers hang up after five idle seconds; who comes then finds the line dead."""
+_PLAIN = TLS()
+
+
+@asynccontextmanager
+async def client(settings: WebhookSettings) -> AsyncGenerator[aiohttp.ClientSession]:
+    """Connections of its own: no cookies, no proxy from the environment, nothing unpacked."""
+    connector = aiohttp.TCPConnector(limit=settings.concurrency, keepalive_timeout=_IDLE)
+    async with aiohttp.ClientSession(
+        connector=connector,
+        timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_WITHIN),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        trust_env=False,
+        auto_decompress=False,
+        headers={
+            "User-Agent": f"scheduled-events-bridge/{version('scheduled-events-bridge')}",
+            "Accept-Encoding": "identity",
+        },
+    ) as http:
+        yield http
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """The way to the receiver, as it is now."""
+
+    target: Target
+    credentials: Credentials = field(repr=False)
+    _http: aiohttp.ClientSession = field(repr=False)
+    _options: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        return (*self.target.hidden, *self.credentials.hidden)
+
+    async def ask(self, method: str, headers: Mapping[str, str], body: bytes = b"") -> Answer:
+        """Raises `Unavailable` when there is no answer; what the answer means is not said here."""
+        try:
+            async with self._http.request(
+                method,
+                URL(self.target.url, encoded=True),
+                data=body or None,
+                headers={**self.credentials.headers, **headers},
+                allow_redirects=False,
+                **self._options,
+            ) as response:
+                return await _heard(response)
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            raise unavailable(error, self.target.origin) from None
+
+
+async def dial(http: aiohttp.ClientSession, settings: WebhookSettings, place: Place) -> Line:
+    """Files that changed take effect here. Raises `Unavailable` when one cannot be used."""
+    target = settings.target(place)
+    options: dict[str, Any] = {"ssl": (settings.tls or _PLAIN).context() if target.secure else True}
+    credentials = await present(settings, target)
+    if settings.proxy is not None:
+        options["proxy"] = settings.proxy.url
+        # Through a tunnel the proxy reads its own headers only; without one it reads them all.
+        if target.secure:
+            options["proxy_headers"] = dict(credentials.for_proxy)
+        else:
+            credentials = credentials.merged()
+    return Line(target, credentials, http, options)
+
+
+async def _heard(response: aiohttp.ClientResponse) -> Answer:
+    """The status decides, so neither a body without end nor one that breaks off changes it."""
+    body = bytearray()
+    with suppress(aiohttp.ClientError, OSError):
+        async with asyncio.timeout(_BODY_WITHIN):
+            while len(body) < LARGEST_ANSWER:
+                chunk = await response.content.readany()
+                if not chunk:
+                    break
+                body += chunk
+    if not response.content.is_eof():
+        response.close()
+    packed = "Content-Encoding" in response.headers
+    return Answer(
+        response.status,
+        b"" if packed else bytes(body[:LARGEST_ANSWER]),
+        retry_after=response.headers.get("Retry-After"),
+        date=response.headers.get("Date"),
+        location=response.headers.get("Location"),
+        allowed_origin=response.headers.get("WebHook-Allowed-Origin"),
+        allowed_rate=response.headers.get("WebHook-Allowed-Rate"),
+    )

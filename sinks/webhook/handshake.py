@@ -1,0 +1,58 @@
+"""The handshake of CloudEvents webhooks: whether the receiver wants us, and how often."""
+
+import re
+from dataclasses import dataclass
+
+from bridge.plugins import Unavailable
+from sinks.webhook.answers import Answer
+
+SLOW = 10
+"""Requests a minute to a receiver that does not know of the handshake, or has not agreed."""
+_RATE = re.compile(r"[1-9]\d{0,8}")
+
+
+@dataclass(frozen=True, slots=True)
+class Consent:
+    """Whether there is one, and how many requests a minute may be sent; None: any number."""
+
+    given: bool
+    rate: int | None = None
+
+
+def request(origin: str, rate: int | None) -> dict[str, str]:
+    """The headers of the question, which goes to the URL itself by OPTIONS."""
+    asked = {} if rate is None else {"WebHook-Request-Rate": str(rate)}
+    return {"WebHook-Request-Origin": origin, **asked}
+
+
+def read_consent(answer: Answer, origin: str, rate: int | None) -> Consent:
+    """The header decides, whatever the status is."""
+    allowed = (answer.allowed_origin or "").strip().lower()
+    if allowed not in {"*", origin.lower()}:
+        return Consent(given=False, rate=SLOW)
+    return Consent(given=True, rate=_agreed((answer.allowed_rate or "").strip(), rate))
+
+
+def _agreed(allowed: str, asked: int | None) -> int | None:
+    """The lesser of what is allowed and what was asked for; what cannot be read is no licence."""
+    if allowed in {"", "*"}:
+        return asked
+    most = int(allowed) if _RATE.fullmatch(allowed) else SLOW
+    return most if asked is None else min(most, asked)
+
+
+def refusal(consent: Consent, answer: Answer, judged: object, mode: str) -> Unavailable | None:
+    """Why nothing may be sent; None when it may, be it slowly.
+
+    A receiver that is busy or does not accept our credentials has not been asked yet.
+    """
+    if consent.given:
+        return None
+    if isinstance(judged, Unavailable):
+        return judged
+    if mode == "optional":
+        return None
+    return Unavailable(
+        f"it does not agree to the handshake (it answered {answer.status} to OPTIONS, without "
+        "WebHook-Allowed-Origin for us); have it agree, or set handshake: optional or off"
+    )

@@ -1,0 +1,59 @@
+"""The URL that CloudEvents are posted to: read, judged, and shown without what may be secret."""
+
+import re
+from dataclasses import dataclass, field
+from urllib.parse import parse_qsl
+
+from bridge.plugins import is_loopback
+
+LONGEST = 2048
+_URL = re.compile(
+    r"(?P<scheme>https?)://(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]{1,253})(?::(?P<port>\d{1,5}))?"
+    r"(?P<rest>[/?][!$-;=?-\[\]_a-z~]*)?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where to post. Only the origin is ever shown: paths and queries of webhooks hold secrets."""
+
+    url: str = field(repr=False)
+    origin: str
+    host: str
+    secure: bool
+    rest: str = field(repr=False)
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """What a far side may repeat of the URL, and nobody should read."""
+        path, _, query = self.rest.partition("?")
+        values = [value for _, value in parse_qsl(query)]
+        return tuple(text for text in (self.rest, path, query, *values) if len(text) > 3)
+
+    @property
+    def holds_token(self) -> bool:
+        """Whether it is authorized by its query, as the webhook specification has it."""
+        return any(name == "access_token" for name, _ in parse_qsl(self.rest.partition("?")[2]))
+
+
+def read_url(text: str, *, insecure: bool = False, alone: bool = True) -> Target:
+    """Raises ValueError, without quoting *text*. *alone*: no proxy beyond this machine is used."""
+    authority = re.split(r"[/?#]", text.partition("://")[2], maxsplit=1)[0]
+    if "@" in authority:
+        raise ValueError("holds a user name; use bearer, basic or headers for credentials")
+    if "#" in text:
+        raise ValueError("holds a fragment (#…), which is never sent; leave it out")
+    match = _URL.fullmatch(text)
+    port = int(match["port"] or 1) if match else 0
+    if match is None or len(text) > LONGEST or not 0 < port < 65536:
+        raise ValueError(
+            "is not a URL to post to; write https://HOST/PATH,"
+            f" with other characters percent-encoded and at most {LONGEST} in all"
+        )
+    host, secure = match["host"].strip("[]"), match["scheme"] == "https"
+    if not secure and not insecure and not (is_loopback(host) and alone):
+        raise ValueError(
+            f"would be sent to {host} in clear text; write https://, or set insecure: true"
+        )
+    origin = text[: match.start("rest")] if match["rest"] else text
+    return Target(text, origin, host, secure, match["rest"] or "")

@@ -1,0 +1,35 @@
+"""A webhook does what every sink does, in each of its modes."""
+
+import pytest
+from support.sink_contract import SinkContract
+from support.webhook_receiver import WebhookFarSide, receiving
+
+from sinks.webhook import sink
+
+SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+
+
+class WebhookContract(SinkContract):
+    plugin = sink
+    keys: dict = {}
+
+    @pytest.fixture
+    async def far(self):
+        async with receiving() as receiver:
+            yield WebhookFarSide(receiver, **self.keys)
+
+
+class TestStructured(WebhookContract):
+    pass
+
+
+class TestSigned(WebhookContract):
+    keys = {"secret": SECRET}
+
+
+class TestBinary(WebhookContract):
+    keys = {"mode": "binary"}
+
+
+class TestBatch(WebhookContract):
+    keys = {"mode": "batch"}
