@@ -56,6 +56,7 @@ class Network(Reading):
             manual_ack=True,
         )
         self._door, self._terms, self._ended = door, terms, ended
+        self._fresh: Any = None
         self._cut_off = False
         self.on_socket_open = self._opened
         self.connect_timeout = door.patience
@@ -113,7 +114,7 @@ class Network(Reading):
     def cut(self) -> None:
         """Hang up at once, also on a far side that neither reads nor answers."""
         self._cut_off = True
-        _hang_up(self.socket())
+        _hang_up(self.socket() or self._fresh)
 
     def forget(self) -> None:
         """When the thread is over: close what paho leaves to the garbage collector."""
@@ -127,6 +128,29 @@ class Network(Reading):
             _plain(sock).setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if self._cut_off:  # it connected after nobody wanted it any more
             _hang_up(sock)
+
+    def _create_socket(self) -> Any:
+        """As paho does, but a socket that does not come through its handshakes is closed."""
+        try:
+            return super()._create_socket()
+        except BaseException:
+            if self._fresh is not None:
+                self._fresh.close()
+            raise
+
+    def _create_socket_connection(self) -> Any:
+        self._fresh = super()._create_socket_connection()
+        return self._fresh
+
+    def _ssl_wrap_socket(self, tcp_sock: socket.socket) -> ssl.SSLSocket:
+        context: Any = self._door.login.context
+        wrapped: ssl.SSLSocket = context.wrap_socket(
+            tcp_sock, server_hostname=self._door.host, do_handshake_on_connect=False
+        )
+        self._fresh = wrapped
+        wrapped.settimeout(self._door.patience)
+        wrapped.do_handshake()
+        return wrapped
 
     def _properties(self, message: Message, kind: int) -> Any:
         if self._door.version != "5":

@@ -58,15 +58,19 @@ def may_meet(one: str, other: str) -> bool:
 def _levels_may_meet(a: str, b: str) -> bool:
     if "+" in {a, b}:
         return True
-    if not (_PLACEHOLDER.search(a) or _PLACEHOLDER.search(b)):
-        return a == b
+    if not _PLACEHOLDER.search(a) or not _PLACEHOLDER.search(b):
+        return bool(_pattern(a).fullmatch(b) or _pattern(b).fullmatch(a))
     (start, end), (other_start, other_end) = _ends(a), _ends(b)
     return (start.startswith(other_start) or other_start.startswith(start)) and (
         end.endswith(other_end) or other_end.endswith(end)
     )
 
 
+def _pattern(level: str) -> re.Pattern[str]:
+    return re.compile(".+".join(re.escape(part) for part in _PLACEHOLDER.split(level)))
+
+
 def _ends(level: str) -> tuple[str, str]:
-    """What stands before the first placeholder, and behind the last; all of it without any."""
+    """What stands before the first placeholder, and behind the last."""
     parts = _PLACEHOLDER.split(level)
     return parts[0], parts[-1]
