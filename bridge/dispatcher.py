@@ -2,33 +2,51 @@
 
 import asyncio
 import logging
-import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from bridge.journal import Journal, Row, Verdict
-from bridge.journal.places import backlog
-from bridge.plugins import Delivered, Place, Result, Send, SinkPlugin, SinkSettings, Unavailable
+from bridge.cloudevent import CloudEvent
+from bridge.holding import Holds
+from bridge.journal import Journal, Row
+from bridge.judging import Broken, failures, farewell, verdict
+from bridge.outgoing import Outgoing
+from bridge.plugins import (
+    Delivered,
+    Gone,
+    Place,
+    Result,
+    Send,
+    SinkPlugin,
+    SinkSettings,
+    Unavailable,
+)
 from bridge.routing import (
     asked_wait,
     attempt_timeout,
     checked,
-    is_transition,
     longest_wait,
-    notice_left,
-    wanted,
+    may_approve,
+    shortest_notice,
 )
-from bridge.status import SinkStatus
+from bridge.status import SinkState, SinkStatus
 from bridge.supervise import attempt, backoff
 
 log = logging.getLogger(__name__)
 
-BATCH = 500
 BREATH = 1.0
 """The longest pause before a sink is entered anew because a whole batch failed."""
+_LEVELS = {"unavailable": logging.WARNING, "stopped": logging.ERROR}
+
+CastVote = Callable[[CloudEvent, str], Awaitable[None]]
+"""Cast this VM's vote for the sink of that name; when it has returned the vote is durable."""
+
+
+async def nobody(_: CloudEvent, __: str) -> None:
+    """Where no approvals are taken, no vote can be cast."""
+    raise Unavailable("no approvals are taken here")
 
 
 @dataclass(slots=True)
@@ -41,22 +59,34 @@ class Dispatcher:
     place: Callable[[], Place]
     journal: Journal
     status: SinkStatus
-    _held: dict[str, float] = field(default_factory=dict)
-    _limit: int = BATCH
+    vote: CastVote = nobody
+    outgoing: Outgoing = field(init=False)
+    _limit: int = field(init=False)
+    _holds: Holds = field(default_factory=Holds)
     _entries_failed: int = 0
     _breaks: int = 0
-    _progress: asyncio.Event = field(default_factory=asyncio.Event)
     _busy: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def __post_init__(self) -> None:
+        self.outgoing = Outgoing(self.name, self.settings, self.journal, self.status)
+        self._limit = self.settings.largest_batch
 
     async def run(self) -> None:
         """Enter the sink, send until it must be entered anew, and so on."""
         with self.journal.news() as news:
             while True:
+                await self._while_stopped(news)
                 stack = AsyncExitStack()
                 try:
                     await self._session(stack, news)
                 finally:
                     await self._leave(stack)
+
+    async def _while_stopped(self, news: asyncio.Event) -> None:
+        """Send nothing until somebody resumes the sink."""
+        while self.stopped:
+            news.clear()
+            await _heard(news, await self.outgoing.give_up())
 
     async def _session(self, stack: AsyncExitStack, news: asyncio.Event) -> None:
         if self._breaks:
@@ -82,162 +112,127 @@ class Dispatcher:
             log.warning("sink.not_closed", extra={"sink": self.name, "error": str(problem)})
 
     async def drained(self) -> None:
-        """Wait until nothing is left for this sink."""
-        while True:
-            self._progress.clear()
-            left = await self.journal.run(lambda store: backlog(store, self.name))
-            if not left.waiting:
-                return
-            await self._progress.wait()
+        await self.outgoing.drained()
 
     async def between_batches(self) -> None:
         """Wait until no batch is under way, so that stopping leaves nothing in doubt."""
         async with self._busy:
             return
 
+    @property
+    def stopped(self) -> bool:
+        return self.status.state == "stopped"
+
     async def _not_entered(self, problem: Unavailable, news: asyncio.Event) -> None:
         """The far side is not there: that is a failed attempt for what waits at the head."""
-        self._change("unavailable", str(problem))
+        self._failed(problem)
         rows = await self._next()
-        held = dict(self._held)
         await self._judge(rows, [problem] * len(rows))
-        self._held = held
+        if self.stopped:
+            return
         self._entries_failed += 1
         asked = asked_wait(problem)
-        wait = asked or backoff(self._entries_failed, most=self._patience(rows))
+        wait = asked or backoff(self._entries_failed, most=_patience(rows))
         until = time.monotonic() + wait
         while await _heard(news, until - time.monotonic()):
             news.clear()
             # What came may have less notice than what was there.
             if not asked:
-                until = min(until, time.monotonic() + self._patience(await self._next()))
-
-    def _time_for(self, rows: Sequence[Row]) -> float:
-        left = [notice for row in rows if (notice := self._notice(row)) is not None]
-        return attempt_timeout(self.settings.retry.timeout, min(left, default=None))
-
-    def _patience(self, rows: Sequence[Row]) -> float:
-        return min((longest_wait(self._notice(row)) for row in rows), default=longest_wait(None))
+                until = min(until, time.monotonic() + _patience(await self._next()))
 
     async def _pump(self, send: Send, news: asyncio.Event) -> None:
-        """Send batches until one fails as a whole."""
-        while True:
+        """Send batches until one fails as a whole, or nothing more is wanted."""
+        while not self.stopped:
             news.clear()
             rows = await self._next()
             if not rows:
-                await self._rest(news)
+                await _heard(news, self._holds.soonest())
                 continue
             async with self._busy:
                 results = await self._send(send, rows)
-                await self._judge(rows, results)
-            if isinstance(results, _Broken):
+                results = await self._judge(rows, results)
+                self._pace(rows, results)
+            if isinstance(results, Broken):
                 return
 
     async def _next(self) -> list[Row]:
-        """What is to be sent now; what need not be sent is settled on the way."""
-        while True:
-            rows = await self._waiting()
-            verdicts = [verdict for row in rows if (verdict := await self._unsent(row))]
-            if not verdicts:
-                return rows
-            self.status.filtered += len(verdicts)
-            await self._settle(verdicts)
+        return await self.outgoing.next(self._limit, self._holds.keys())
 
-    async def _waiting(self) -> list[Row]:
-        now = time.monotonic()
-        self._held = {key: until for key, until in self._held.items() if until > now}
-        blocked = frozenset(self._held)
-        return await self.journal.run(
-            lambda store: store.unsettled(self.name, self._limit, blocked)
-        )
-
-    async def _unsent(self, row: Row) -> Verdict | None:
-        if not wanted(row.event, self.settings.only):
-            return Verdict(row.event.id, "filtered", tried=False)
-        if self.settings.stale == "skip" and is_transition(row.event):
-            late = await self.journal.run(
-                lambda store: store.overtaken(self.name, row.event.key, row.seq)
-            )
-            return Verdict(row.event.id, "overtaken", tried=False) if late else None
-        return None
-
-    async def _rest(self, news: asyncio.Event) -> None:
-        """Sleep until there is news, or a held key may be tried again."""
-        soonest = min(self._held.values(), default=None)
-        await _heard(news, None if soonest is None else soonest - time.monotonic())
+    def _time_for(self, rows: Sequence[Row]) -> float:
+        return attempt_timeout(self.settings.retry.timeout, _notice(rows))
 
     async def _send(self, send: Send, rows: Sequence[Row]) -> Sequence[Result]:
         async def sent() -> list[Result]:
             return checked(await send([row.event for row in rows]), len(rows))
 
-        results = await attempt(sent(), self._time_for(rows))
-        return _Broken([results] * len(rows)) if isinstance(results, Unavailable) else results
+        results = await attempt(sent(), self.settings.longest_send or self._time_for(rows))
+        return Broken([results] * len(rows)) if isinstance(results, Unavailable) else results
 
-    async def _judge(self, rows: Sequence[Row], results: Sequence[Result]) -> None:
-        """Write down what became of each, hold back the keys that failed, and say what changed."""
-        now = time.time()
+    async def _judge(self, rows: Sequence[Row], given: Sequence[Result]) -> Sequence[Result]:
+        """Cast votes, write down what became of each, and say what changed."""
+        results = await self._voted(rows, given)
+        now, max_age = time.time(), self.settings.retry.max_age
         pairs = zip(rows, results, strict=True)
-        await self._settle([self._verdict(row, result, now) for row, result in pairs])
-        failures = [result for result in results if isinstance(result, Unavailable)]
-        self.status.attempts_failed += len(failures)
-        if isinstance(results, _Broken):
-            self._limit, self._breaks = max(1, len(rows) // 2), self._breaks + 1
-        elif len(failures) < len(rows):
-            self._limit, self._breaks = min(BATCH, self._limit * 2), 0
-        self._hold(rows, results)
-        if rows and len(failures) == len(rows):
-            self._change("unavailable", str(failures[0]))
+        await self.outgoing.settle(rows, [verdict(*pair, now, max_age) for pair in pairs])
+        failed = failures(results)
+        self.status.attempts_failed += len(failed)
+        if gone := farewell(results):
+            self._failed(gone)
+        elif rows and len(failed) == len(rows):
+            self._failed(failed[0])
         elif rows:
             self._change("connected", None)
+        return results
 
-    def _verdict(self, row: Row, result: Result, now: float) -> Verdict:
-        if result is None or isinstance(result, Delivered):
-            self.status.delivered += 1
-            self.status.latency.observe(max(0.0, now - row.recorded))
-            return Verdict(row.event.id, "delivered")
-        reason = str(result)[:500] or type(result).__name__
-        age = now - (row.first or now)
-        if isinstance(result, Unavailable) and age < self.settings.retry.max_age:
-            return Verdict(row.event.id, None, reason)
-        if isinstance(result, Unavailable):
-            reason = f"not delivered within retry.max_age; last: {reason}"
-        self.status.rejected += 1
-        about = {"id": row.event.id, "type": row.event.type, "reason": reason}
-        log.error("sink.dead_letter", extra={"sink": self.name, **about})
-        return Verdict(row.event.id, "dead", reason)
+    async def _voted(self, rows: Sequence[Row], results: Sequence[Result]) -> Sequence[Result]:
+        """This VM's votes stand before the rows are settled: after a crash both come again.
 
-    def _hold(self, rows: Sequence[Row], results: Sequence[Result]) -> None:
-        """Only the key that failed waits; what failed together is tried again together."""
-        now, draw = time.monotonic(), random.random()
-        for row, result in zip(rows, results, strict=True):
-            if isinstance(result, Unavailable):
-                wait = backoff(row.attempts + 1, most=self._patience([row]), rng=lambda: draw)
-                self._held[row.event.key] = now + (asked_wait(result) or wait)
+        The vote has a key, and counts once.
+        """
+        if isinstance(results, Broken):
+            return results
+        return [await self._vote(*pair) for pair in zip(rows, results, strict=True)]
 
-    async def _settle(self, verdicts: Sequence[Verdict]) -> None:
-        if verdicts:
-            await self.journal.settle(self.name, verdicts, time.time())
-        self._progress.set()
+    async def _vote(self, row: Row, result: Result) -> Result:
+        approves = isinstance(result, Delivered) and result.approves
+        if not approves or not may_approve(row.event):
+            return result
+        problem = await attempt(self.vote(row.event, self.name), self.settings.retry.timeout)
+        return problem if isinstance(problem, Unavailable) else result
 
-    @staticmethod
-    def _notice(row: Row) -> float | None:
-        return notice_left(row.event, time.time())
+    def _pace(self, rows: Sequence[Row], results: Sequence[Result]) -> None:
+        """Smaller batches after one that failed as a whole, and longer waits for keys that fail."""
+        if isinstance(results, Broken):
+            self._limit, self._breaks = max(1, len(rows) // 2), self._breaks + 1
+        elif len(failures(results)) < len(rows):
+            self._limit, self._breaks = min(self.settings.largest_batch, self._limit * 2), 0
+        if self.stopped:
+            self._holds.release()
+        else:
+            self._holds.hold(rows, results)
 
-    def _change(self, state: Any, error: str | None) -> None:
+    def _failed(self, problem: Unavailable) -> None:
+        """Later, or never unless somebody says so."""
+        self._change("stopped" if isinstance(problem, Gone) else "unavailable", str(problem)[:500])
+
+    def _change(self, state: SinkState, error: str | None) -> None:
         """One line for each change of state, not for each attempt."""
         status = self.status
         if (status.state, status.error) == (state, error):
             return
         if status.state != state:
-            level = logging.WARNING if state == "unavailable" else logging.INFO
-            name = f"sink.{state}"
+            level, name = _LEVELS.get(state, logging.INFO), f"sink.{state}"
             log.log(level, name, extra={"sink": self.name, "error": error})
             status.since = time.time()
         status.state, status.error = state, error
 
 
-class _Broken(list[Result]):
-    """Results of a batch that failed as a whole: the sink must be entered anew."""
+def _notice(rows: Sequence[Row]) -> float | None:
+    return shortest_notice((row.event for row in rows), time.time())
+
+
+def _patience(rows: Sequence[Row]) -> float:
+    return longest_wait(_notice(rows))
 
 
 async def _heard(news: asyncio.Event, seconds: float | None) -> bool:

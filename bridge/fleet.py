@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from bridge.dispatcher import Dispatcher
+from bridge.dispatcher import CastVote, Dispatcher, nobody
 from bridge.journal import Journal
 from bridge.journal.places import backlog
 from bridge.plugins import Place, SinkSettings, find_sink
@@ -30,23 +30,33 @@ class Fleet:
     place: Callable[[], Place]
     status: dict[str, SinkStatus]
     group: asyncio.TaskGroup
+    vote: CastVote = nobody
     _workers: dict[str, Worker] = field(default_factory=dict)
 
     async def employ(self, sinks: Mapping[str, SinkSettings]) -> None:
-        """Make the workers fit *sinks*: the unchanged go on, the others end after their batch."""
+        """Make the workers fit *sinks*: the unchanged go on, the others end after their batch.
+
+        Those that had stopped go on too: whoever reloads has looked.
+        """
         for name in list(self._workers):
             if self._workers[name].dispatcher.settings != sinks.get(name):
                 await self._dismiss(name)
+        self._resume()
         await self.journal.register(list(sinks), time.time())
         for name, settings in sinks.items():
             if name not in self._workers:
                 self._workers[name] = self._start(name, settings)
 
+    def _resume(self) -> None:
+        for status in self.status.values():
+            status.resume(time.time())
+        self.journal.announce()
+
     def _start(self, name: str, settings: SinkSettings) -> Worker:
         status = SinkStatus(settings.type, settings.required, since=time.time())
         self.status[name] = status
         plugin = find_sink(settings.type)
-        dispatcher = Dispatcher(name, plugin, settings, self.place, self.journal, status)
+        dispatcher = Dispatcher(name, plugin, settings, self.place, self.journal, status, self.vote)
         work = supervise(f"sink.{name}", dispatcher.run)
         return Worker(dispatcher, self.group.create_task(work, name=f"sink.{name}"))
 

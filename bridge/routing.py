@@ -1,6 +1,6 @@
 """Which CloudEvents a sink gets, and how much time an attempt may take: pure rules of delivery."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import Any
@@ -42,6 +42,21 @@ def notice_left(event: CloudEvent, now: float) -> float | None:
         return None
     left = datetime.fromisoformat(data["notBefore"]).timestamp() - now
     return left if left > 0 else None
+
+
+def shortest_notice(events: Iterable[CloudEvent], now: float) -> float | None:
+    """The least notice that is left for any of them."""
+    left = (notice_left(event, now) for event in events)
+    return min((notice for notice in left if notice is not None), default=None)
+
+
+def may_approve(event: CloudEvent) -> bool:
+    """Whether this VM has a vote on it: announced, not begun, open to approval, and about us."""
+    if not is_transition(event):
+        return False
+    data = event.data
+    mine = data["observer"]["affected"] is True
+    return mine and data["approvable"] is True and data["status"] == "Scheduled"
 
 
 def attempt_timeout(configured: float, notice: float | None) -> float:

@@ -67,12 +67,28 @@ class Runtime:
         return True
 
     async def replay_sink(self, name: str, *, actor: str, via: str) -> int | None:
-        """Offer a sink everything that the journal still holds; None when there is no such sink."""
+        """Offer a sink everything that the journal still holds; None when there is no such sink.
+
+        One that had stopped goes on.
+        """
         if name not in self.status.sinks:
             return None
         count = await self.journal.run(lambda store: replay_sink(store, name))
+        self.status.sinks[name].resume(time.time())
         self.journal.announce()
         await self.audit(
             "sink.replayed", actor=actor, via=via, detail={"sink": name, "rows": count}
         )
         return count
+
+    async def resume_sink(self, name: str, *, actor: str, via: str) -> bool | None:
+        """Let a sink that stopped go on; whether it had, and None when there is no such sink."""
+        if name not in self.status.sinks:
+            return None
+        why = self.status.sinks[name].error
+        if not self.status.sinks[name].resume(time.time()):
+            return False
+        self.journal.announce()
+        detail = {"sink": name, "stoppedBecause": why}
+        await self.audit("sink.resumed", actor=actor, via=via, detail=detail)
+        return True

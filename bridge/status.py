@@ -7,6 +7,8 @@ from typing import Literal
 
 STUCK = 150.0
 """The first request to the metadata service may take 130 seconds; till then silence is normal."""
+SinkState = Literal["starting", "connected", "unavailable", "stopped"]
+"""Stopped is a sink whose far side wants nothing more, until somebody resumes it."""
 BUCKETS = (0.1, 0.5, 1.0, 2.0, 5.0, 15.0, 60.0, 300.0, 3600.0)
 
 
@@ -46,7 +48,7 @@ class SinkStatus:
 
     type: str
     required: bool
-    state: Literal["starting", "connected", "unavailable"] = "starting"
+    state: SinkState = "starting"
     since: float = 0.0
     error: str | None = None
     delivered: int = 0
@@ -54,6 +56,13 @@ class SinkStatus:
     rejected: int = 0
     filtered: int = 0
     latency: Histogram = field(default_factory=Histogram)
+
+    def resume(self, now: float) -> bool:
+        """Let a stopped sink begin anew, once it hears of that; whether it had stopped."""
+        if self.state != "stopped":
+            return False
+        self.state, self.error, self.since = "starting", None, now
+        return True
 
 
 @dataclass(slots=True)

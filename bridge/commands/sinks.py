@@ -24,18 +24,23 @@ _HEADS = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_connection(parser)
     parser.add_argument("--json", action="store_true", help="as the API gives it")
-    parser.add_argument(
+    act = parser.add_mutually_exclusive_group()
+    act.add_argument(
         "--replay", metavar="NAME", help="send this sink all that the journal still holds, again"
     )
+    act.add_argument("--resume", metavar="NAME", help="let this sink go on after it has stopped")
 
 
 def run(args: argparse.Namespace) -> int:
     async def conversation(ask: Ask) -> int:
-        if args.replay is not None:
-            path = f"/api/v1/sinks/{quote(args.replay, safe='')}/replay"
-            answer = await ask("POST", path)
-            tell(as_json(answer) if args.json else replayed(answer))
-            return 0
+        for name, act, said in (
+            (args.replay, "replay", replayed),
+            (args.resume, "resume", resumed),
+        ):
+            if name is not None:
+                answer = await ask("POST", f"/api/v1/sinks/{quote(name, safe='')}/{act}")
+                tell(as_json(answer) if args.json else said(answer))
+                return 0
         found = await ask("GET", "/api/v1/sinks")
         tell(as_json(found) if args.json else many(found["sinks"], datetime.now(UTC)))
         return 0
@@ -45,6 +50,11 @@ def run(args: argparse.Namespace) -> int:
 
 def replayed(answer: dict[str, Any]) -> str:
     return f"{answer['sink']}: {answer['cloudEvents']} CloudEvents will be sent again.\n"
+
+
+def resumed(answer: dict[str, Any]) -> str:
+    said = "goes on" if answer["resumed"] else "had not stopped"
+    return f"{answer['sink']}: it {said}.\n"
 
 
 def many(sinks: list[dict[str, Any]], now: datetime) -> str:

@@ -4,7 +4,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-VERSION = 2
+VERSION = 3
 
 _MIGRATIONS = {
     1: """
@@ -66,6 +66,8 @@ _MIGRATIONS = {
         source TEXT NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (source, name)
     ) WITHOUT ROWID;
     """,
+    # What a sink had to say about a delivery.
+    3: "ALTER TABLE delivery ADD COLUMN note TEXT;",
 }
 
 

@@ -90,13 +90,16 @@ def _merge_outbox(source: sqlite3.Connection, target: sqlite3.Connection) -> Non
         )
         found = target.execute("SELECT seq FROM outbox WHERE id = ?", row[:1]).fetchone()
         deliveries = source.execute(
-            "SELECT sink, how, attempts, first, last, error FROM delivery WHERE seq = ?", (number,)
+            """SELECT sink, how, attempts, first, last, error, note FROM delivery
+            WHERE seq = ?""",
+            (number,),
         )
         target.executemany(
-            """INSERT INTO delivery(seq, sink, how, attempts, first, last, error)
-            VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT(sink, seq) DO UPDATE SET
+            """INSERT INTO delivery(seq, sink, how, attempts, first, last, error, note)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT(sink, seq) DO UPDATE SET
             how = COALESCE(how, excluded.how), attempts = excluded.attempts,
-            last = excluded.last, error = excluded.error WHERE how IS NULL""",
+            last = excluded.last, error = excluded.error, note = excluded.note
+            WHERE how IS NULL""",
             [(found[0], *delivery) for delivery in deliveries],
         )
 

@@ -37,6 +37,7 @@ class Verdict:
     how: str | None
     error: str | None = None
     tried: bool = True
+    note: str | None = None
 
 
 class Store:
@@ -185,14 +186,15 @@ class Store:
         """
         with self.transaction() as db:
             db.executemany(
-                """INSERT INTO delivery(sink, seq, how, attempts, first, last, error)
-                SELECT :sink, seq, :how, :tried, :now, :now, :error FROM outbox WHERE id = :id
+                """INSERT INTO delivery(sink, seq, how, attempts, first, last, error, note)
+                SELECT :sink, seq, :how, :tried, :now, :now, :error, :note FROM outbox
+                WHERE id = :id
                 ON CONFLICT(sink, seq) DO UPDATE SET how = :how, attempts = attempts + :tried,
-                first = COALESCE(first, :now), last = :now, error = COALESCE(:error, error)
-                WHERE how IS NULL""",
+                first = COALESCE(first, :now), last = :now, error = COALESCE(:error, error),
+                note = :note WHERE how IS NULL""",
                 [
                     {"sink": sink, "how": v.how, "tried": int(v.tried), "now": now,
-                     "error": v.error, "id": v.id}
+                     "error": v.error, "note": v.note, "id": v.id}
                     for v in verdicts
                 ],
             )  # fmt: skip

@@ -91,7 +91,9 @@ def outcomes(store: Store, approval_id: str) -> list[dict[str, Any]]:
 
 def _deliveries(store: Store, seq: int) -> list[dict[str, Any]]:
     rows = store.connection.execute(
-        "SELECT sink, how, attempts, last, error FROM delivery WHERE seq = ? ORDER BY sink", (seq,)
+        """SELECT sink, how, attempts, last, error, note FROM delivery WHERE seq = ?
+        ORDER BY sink""",
+        (seq,),
     )
-    names = ("sink", "outcome", "attempts", "at", "error")
+    names = ("sink", "outcome", "attempts", "at", "error", "note")
     return [dict(zip(names, row, strict=True)) for row in rows]

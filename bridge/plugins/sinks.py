@@ -82,6 +82,16 @@ class SinkSettings(Settings):
         """What the CloudEvents are written in, for `describe`."""
         return "JSON" if self.format is None else self.format.type
 
+    @property
+    def largest_batch(self) -> int:
+        """How many CloudEvents `send` gets at most; few, where each of them takes long."""
+        return 500
+
+    @property
+    def longest_send(self) -> float | None:
+        """Seconds that `send` may take, whatever notice is left; None: as `retry.timeout` says."""
+        return None
+
     def describe(self) -> str:
         """Finish the sentence "sink NAME …", for `seb check`."""
         return f"is a sink of type {self.type}"

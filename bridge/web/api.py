@@ -29,6 +29,7 @@ _PATHS = (
     "GET /api/v1/events/{eventId}",
     "GET /api/v1/sinks",
     "POST /api/v1/sinks/{name}/replay",
+    "POST /api/v1/sinks/{name}/resume",
     "GET /api/v1/dead-letters",
     "GET /api/v1/dead-letters/{id}",
     "POST /api/v1/dead-letters/{id}/replay",
@@ -109,8 +110,18 @@ async def replay_sink(request: web.Request) -> web.Response:
     caller = CALLER.get()
     count = await runtime.replay_sink(name, actor=caller.name, via=caller.via)
     if count is None:
-        not_found(f"There is no sink {name[:63]!r}; GET /api/v1/sinks lists them.")
+        _no_sink(name)
     return web.json_response({"sink": name, "cloudEvents": count}, status=202)
+
+
+@routes.post("/api/v1/sinks/{name}/resume")
+async def resume_sink(request: web.Request) -> web.Response:
+    """It only changes what is in memory, so it works while the journal cannot be written."""
+    name, caller = request.match_info["name"], CALLER.get()
+    had = await _runtime(request).resume_sink(name, actor=caller.name, via=caller.via)
+    if had is None:
+        _no_sink(name)
+    return web.json_response({"sink": name, "resumed": had}, status=202)
 
 
 @routes.get("/api/v1/dead-letters")
@@ -175,6 +186,10 @@ def _writable(request: web.Request) -> Runtime:
     if runtime.journal.trouble is not None:
         raise Problem(503, "The journal cannot be written, so nothing can be changed now.")
     return runtime
+
+
+def _no_sink(name: str) -> NoReturn:
+    not_found(f"There is no sink {name[:63]!r}; GET /api/v1/sinks lists them.")
 
 
 def _no_letter(letter_id: str) -> NoReturn:

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from bridge.fields import write_duration
-from bridge.status import SourceStatus, Status
+from bridge.status import SinkStatus, SourceStatus, Status
 
 FRESH = 30.0
 """A good answer is fresh for so many seconds, or for `FRESH_POLLS` polls when that is longer."""
@@ -57,14 +57,20 @@ class View:
 def readiness(view: View) -> Readiness:
     """Fresh source, writable journal, required sinks."""
     sinks = [
-        (sink.required, Remark(f"sink {name}", sink.error or "unavailable"))
+        (sink.required, Remark(f"sink {name}", _why(name, sink)))
         for name, sink in view.status.sinks.items()
-        if sink.state == "unavailable"
+        if sink.state in {"unavailable", "stopped"}
     ]
     reasons = [remark for remark in (_source(view), _journal(view)) if remark]
     reasons += [remark for required, remark in sinks if required]
     notes = [remark for required, remark in sinks if not required]
     return Readiness(tuple(reasons), (*_notes(view), *notes))
+
+
+def _why(name: str, sink: SinkStatus) -> str:
+    if sink.state == "stopped":
+        return f"stopped: {sink.error}; once that is mended: seb sinks --resume {name}"
+    return sink.error or "unavailable"
 
 
 def good_age(source: SourceStatus, now: datetime) -> float | None:

@@ -102,6 +102,7 @@ def _ages(source: SourceStatus, moment: Moment) -> list[Family]:
 
 def _sinks(sinks: Mapping[str, SinkStatus]) -> list[Family]:
     up = Family("seb_sink_up", "gauge", "1 while the sink takes CloudEvents.")
+    stopped = Family("seb_sink_stopped", "gauge", "1 while it waits for somebody to resume it.")
     delivered = Family("seb_sink_delivered_total", "counter", "CloudEvents the sink has taken.")
     failed = Family("seb_sink_attempts_failed_total", "counter", "Attempts to be made again.")
     rejected = Family("seb_sink_rejected_total", "counter", "CloudEvents that became dead letters.")
@@ -110,12 +111,13 @@ def _sinks(sinks: Mapping[str, SinkStatus]) -> list[Family]:
     for name, sink in sinks.items():
         labels = {"sink": name, "type": sink.type}
         up.add(int(sink.state == "connected"), **labels)
+        stopped.add(int(sink.state == "stopped"), **labels)
         delivered.add(sink.delivered, **labels)
         failed.add(sink.attempts_failed, **labels)
         rejected.add(sink.rejected, **labels)
         filtered.add(sink.filtered, **labels)
         latency.add_histogram(sink.latency, **labels)
-    return [up, delivered, failed, rejected, filtered, latency]
+    return [up, stopped, delivered, failed, rejected, filtered, latency]
 
 
 def _backlogs(sinks: Mapping[str, SinkStatus], readings: Readings, now: float) -> list[Family]:

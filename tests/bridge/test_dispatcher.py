@@ -4,12 +4,12 @@ import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from support.deliveries import column, comes_to, left, letters, record, said_of_sinks
 from support.far_side import FarSide, at_work, dispatcher_for, until
-from support.journal_tools import about, everything, opened
+from support.journal_tools import about, opened
 
 from bridge import supervise
-from bridge.journal import Journal
-from bridge.journal.places import dead_letters, replay_letter, replay_sink
+from bridge.journal.places import replay_letter, replay_sink
 from bridge.plugins import Rejected, Unavailable
 
 
@@ -28,35 +28,7 @@ def hurry(monkeypatch):
         return real(attempt, **keys) / 100
 
     monkeypatch.setattr("bridge.dispatcher.backoff", short)
-
-
-async def record(journal: Journal, *events) -> None:
-    await journal.append(events, time.time())
-
-
-async def left(journal: Journal, sink: str = "sink") -> list[str]:
-    return await journal.run(lambda store: everything(store, sink))
-
-
-async def comes_to(journal: Journal, expected: list[str], sink: str = "sink") -> None:
-    """The far side has it a moment before the journal knows."""
-    async with asyncio.timeout(20):
-        while await left(journal, sink) != expected:
-            await asyncio.sleep(0.002)
-
-
-async def letters(journal: Journal):
-    return await journal.run(dead_letters)
-
-
-async def column(journal: Journal, name: str, event_id: str):
-    sql = f"SELECT {name} FROM delivery JOIN outbox USING (seq) WHERE id = ? AND sink = 'sink'"
-    found = await journal.run(lambda store: store.connection.execute(sql, (event_id,)).fetchone())
-    return found[0] if found else None
-
-
-def names(caplog) -> list[str]:
-    return [r.message for r in caplog.records if r.name == "bridge.dispatcher"]
+    monkeypatch.setattr("bridge.holding.backoff", short)
 
 
 def soon(seconds: float) -> dict[str, str]:
@@ -215,7 +187,7 @@ async def test_what_is_refused_is_a_dead_letter_and_the_next_of_its_key_goes_on(
     assert (letter.event_id, letter.reason, letter.attempts) == ("A/1", "too pink", 3)
     assert letter.first <= letter.last
     assert worker.status.rejected == 1
-    assert names(caplog).count("sink.dead_letter") == 1
+    assert said_of_sinks(caplog).count("sink.dead_letter") == 1
 
 
 async def test_a_refusal_without_words_is_called_by_its_name(journal):
@@ -346,7 +318,7 @@ async def test_a_closed_door_is_tried_again_and_then_all_goes_through(journal, h
         await comes_to(journal, [])
     assert far_side.batches == [["A/1", "B/1"]]
     assert await column(journal, "attempts", "A/1") == 4
-    assert names(caplog) == ["sink.unavailable", "sink.connected"]
+    assert said_of_sinks(caplog) == ["sink.unavailable", "sink.connected"]
 
 
 async def test_a_plugin_that_fails_before_it_is_entered_counts_as_closed(journal, hurry):
@@ -383,7 +355,7 @@ async def test_a_sink_that_cannot_let_go_is_entered_anew_all_the_same(journal, h
         await until(lambda: far_side.entered == 2)
         far_side.judge = lambda _: None
         await until(lambda: far_side.taken)
-    assert "sink.not_closed" in names(caplog)
+    assert "sink.not_closed" in said_of_sinks(caplog)
 
 
 async def test_the_far_side_says_how_long_to_stay_away(journal, hurry):
@@ -539,7 +511,7 @@ async def test_one_line_for_each_change_of_state(journal, hurry, caplog):
         await until(lambda: worker.status.delivered)
         await record(journal, about("A", 2))
         await until(lambda: worker.status.delivered == 2)
-    assert names(caplog) == ["sink.connected", "sink.unavailable", "sink.connected"]
+    assert said_of_sinks(caplog) == ["sink.connected", "sink.unavailable", "sink.connected"]
     assert worker.status.error is None
 
 
@@ -551,7 +523,7 @@ async def test_another_reason_is_no_other_state(journal, hurry, caplog):
     worker = dispatcher_for(journal, far_side)
     async with at_work(worker):
         await until(lambda: len(far_side.batches) >= 4)
-    assert names(caplog) == ["sink.connected", "sink.unavailable"]
+    assert said_of_sinks(caplog) == ["sink.connected", "sink.unavailable"]
     assert worker.status.error != "reason 0"
 
 

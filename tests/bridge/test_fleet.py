@@ -10,7 +10,7 @@ from support.journal_tools import about, everything, opened
 
 from bridge.config import Config
 from bridge.fleet import Fleet
-from bridge.plugins import Place, SinkSettings, Unavailable, find_sink
+from bridge.plugins import Delivered, Gone, Place, SinkSettings, Unavailable, find_sink
 
 
 @pytest.fixture
@@ -158,6 +158,35 @@ async def test_a_sink_that_fails_in_a_way_that_nobody_foresaw_is_started_again(
         assert await fleet.drain(5) == 0
     assert far_side.taken == ["A/1", "A/1"]
     assert far_side.entered == 2
+
+
+async def test_a_reload_resumes_what_had_stopped_even_if_nothing_changed(journal, far_side):
+    far_side.judge = lambda _: Gone("unsubscribed")
+    sinks = {"sink": SinkSettings(type="fake")}
+    async with fleet_of(journal) as fleet:
+        await fleet.employ(sinks)
+        await record(journal, about("A"))
+        await until(lambda: fleet.status["sink"].state == "stopped")
+        assert await fleet.drain(5) == 1
+        far_side.judge = lambda _: None
+        await fleet.employ(sinks)
+        assert await fleet.drain(5) == 0
+    assert far_side.taken == ["A/1"]
+
+
+async def test_a_vote_reaches_whoever_takes_it_with_the_name_of_the_sink(journal, far_side):
+    cast = []
+
+    async def vote(event, sink):
+        cast.append((event.id, sink))
+
+    far_side.judge = lambda _: Delivered(approves=True)
+    async with fleet_of(journal) as fleet:
+        fleet.vote = vote
+        await fleet.employ({"sink": SinkSettings(type="fake")})
+        await record(journal, about("A"))
+        assert await fleet.drain(5) == 0
+    assert cast == [("A/1", "sink")]
 
 
 async def test_stop_leaves_every_sink(journal, far_side):

@@ -11,7 +11,9 @@ from bridge.routing import (
     checked,
     is_transition,
     longest_wait,
+    may_approve,
     notice_left,
+    shortest_notice,
     wanted,
 )
 
@@ -125,3 +127,21 @@ def test_results_are_taken_if_there_is_one_for_each():
 def test_anything_else_is_no_result(results):
     with pytest.raises(Unavailable, match="gave"):
         checked(results, 1)
+
+
+def test_the_shortest_notice_of_a_batch_counts_and_what_has_none_does_not():
+    now = 1_794_767_000.0
+    far, near = make(1, notBefore="2026-11-15T18:30:00Z"), make(2, notBefore="2026-11-15T18:25:00Z")
+    assert shortest_notice([], now) is None
+    assert shortest_notice([ALL["source.snapshot"]], now) is None
+    least = shortest_notice([far, ALL["source.snapshot"], near], now)
+    assert least == notice_left(near, now) < notice_left(far, now)
+
+
+def test_this_vm_has_a_vote_on_what_is_announced_to_it_and_open_to_approval():
+    assert {kind for kind, event in ALL.items() if may_approve(event)} == {"scheduled", "updated"}
+    assert may_approve(make())
+    assert not may_approve(make(approvable=False))
+    assert not may_approve(make(status="Started"))
+    for affected in (False, None):
+        assert not may_approve(make(observer={"affected": affected}))

@@ -133,6 +133,17 @@ async def test_a_sink_is_replayed_on_request(seb, running):
     assert "There is no sink 'none'" in err
 
 
+async def test_a_stopped_sink_is_resumed_on_request(seb, running):
+    bus = running.runtime.status.sinks["bus"]
+    bus.state, bus.error = "stopped", "410: unsubscribed"
+    assert "stopped" in (await seb(sinks))[1]
+    assert await seb(sinks, "--resume", "bus") == (0, "bus: it goes on.\n", "")
+    assert bus.state == "starting"
+    assert await seb(sinks, "--resume", "bus") == (0, "bus: it had not stopped.\n", "")
+    code, _, err = await seb(sinks, "--resume", "none")
+    assert (code, "There is no sink 'none'" in err) == (1, True)
+
+
 async def test_dead_letters_are_listed_shown_replayed_and_dropped(seb, running):
     assert (await seb(dead_letters, "list"))[1] == "There is no dead letter.\n"
     told = [*await announce(running.journal, FIRST), *await announce(running.journal, SECOND)]

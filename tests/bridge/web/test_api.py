@@ -175,6 +175,41 @@ async def test_a_sink_gets_everything_again(running):
     assert (status, problem["status"]) == (404, 404)
 
 
+async def test_a_stopped_sink_is_shown_and_resumed_and_that_is_audited(running):
+    bus = running.runtime.status.sinks["bus"]
+    bus.state, bus.error = "stopped", "410: unsubscribed"
+    _, body = await running.control.ask("GET", "/api/v1/sinks")
+    assert (body["sinks"][0]["state"], body["sinks"][0]["error"]) == (
+        "stopped",
+        "410: unsubscribed",
+    )
+    for resumed in (True, False):
+        status, body = await running.control.ask("POST", "/api/v1/sinks/bus/resume")
+        assert (status, body) == (202, {"sink": "bus", "resumed": resumed})
+    assert bus.state == "starting"
+    (audit,) = await audits(running)
+    assert (audit["action"], audit["detail"]["stoppedBecause"]) == (
+        "sink.resumed",
+        "410: unsubscribed",
+    )
+    assert (await running.control.ask("POST", "/api/v1/sinks/nowhere/resume"))[0] == 404
+    assert (await running.http.ask("POST", "/api/v1/sinks/bus/resume"))[0] in {401, 403}
+
+
+async def test_a_replay_resumes_too(running):
+    running.runtime.status.sinks["bus"].state = "stopped"
+    assert (await running.control.ask("POST", "/api/v1/sinks/bus/replay"))[0] == 202
+    assert running.runtime.status.sinks["bus"].state == "starting"
+
+
+async def test_a_note_about_a_delivery_is_part_of_the_history(running):
+    (told,) = await announce(running.journal, FIRST)
+    await running.journal.settle("bus", [Verdict(told.id, "delivered", note="ticket 17")], 1.0)
+    _, body = await running.control.ask("GET", f"/api/v1/events/{FIRST}")
+    (delivery,) = body["history"][0]["deliveries"]
+    assert (delivery["outcome"], delivery["note"]) == ("delivered", "ticket 17")
+
+
 async def test_nothing_is_changed_while_the_journal_cannot_be_written(running):
     running.journal.trouble = "the disk is full"
     for method, path in (

@@ -77,6 +77,18 @@ def test_a_required_sink_is_a_reason_and_a_best_effort_sink_is_a_note():
     assert [one.what for one in found.notes] == ["sink new", "sink chat"]
 
 
+def test_a_stopped_sink_says_why_and_what_to_type():
+    status = answered(0)
+    status.sinks = {
+        "bus": SinkStatus("webhook", required=True, state="stopped", error="410: unsubscribed"),
+        "chat": SinkStatus("webhook", required=False, state="stopped", error="410"),
+    }
+    found = readiness(view(status=status))
+    why = "stopped: 410: unsubscribed; once that is mended: seb sinks --resume bus"
+    assert [(one.what, one.why) for one in found.reasons] == [("sink bus", why)]
+    assert [one.what for one in found.notes] == ["sink chat"]
+
+
 def test_an_unknown_name_is_a_note_only_where_it_matters():
     (note,) = readiness(view(vm_name=None)).notes
     assert note.what == "scope"

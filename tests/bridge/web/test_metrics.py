@@ -61,6 +61,15 @@ async def test_a_fresh_bridge_has_metrics_that_prometheus_reads(running):
     assert all(name.startswith("seb_") for name in found)
 
 
+async def test_a_stopped_sink_is_told_from_one_that_is_merely_down(running):
+    sinks = running.runtime.status.sinks
+    sinks["bus"].state, sinks["pager"].state = "stopped", "unavailable"
+    found = parse(await scrape(running.http))
+    for name, kind, stopped in (("bus", "kafka", 1), ("pager", "webhook", 0)):
+        assert value(found, "seb_sink_up", sink=name, type=kind) == 0
+        assert value(found, "seb_sink_stopped", sink=name, type=kind) == stopped
+
+
 async def test_what_happened_is_counted(running):
     (told,) = await announce(running.journal, FIRST)
     await kill(running.journal, "bus", told)

@@ -1,0 +1,40 @@
+"""What the journal knows about deliveries to the sink `sink`, as tests of dispatchers ask it."""
+
+import asyncio
+import time
+from typing import Any
+
+from support.journal_tools import everything
+
+from bridge.cloudevent import CloudEvent
+from bridge.journal import Journal
+from bridge.journal.places import dead_letters
+
+
+async def record(journal: Journal, *events: CloudEvent) -> None:
+    await journal.append(events, time.time())
+
+
+async def left(journal: Journal, sink: str = "sink") -> list[str]:
+    return await journal.run(lambda store: everything(store, sink))
+
+
+async def comes_to(journal: Journal, expected: list[str], sink: str = "sink") -> None:
+    """The far side has it a moment before the journal knows."""
+    async with asyncio.timeout(20):
+        while await left(journal, sink) != expected:
+            await asyncio.sleep(0.002)
+
+
+async def letters(journal: Journal):
+    return await journal.run(dead_letters)
+
+
+async def column(journal: Journal, name: str, event_id: str) -> Any:
+    sql = f"SELECT {name} FROM delivery JOIN outbox USING (seq) WHERE id = ? AND sink = 'sink'"
+    found = await journal.run(lambda store: store.connection.execute(sql, (event_id,)).fetchone())
+    return found[0] if found else None
+
+
+def said_of_sinks(caplog) -> list[str]:
+    return [each.message for each in caplog.records if each.message.startswith("sink.")]
