@@ -46,6 +46,7 @@ _REASONS = {
     0x8C: _Reason("wants to authenticate in another way", mend=True),
     0x8D: _Reason("heard nothing from us for too long"),
     0x8E: _Reason("let another connection take over", mend=True),
+    0x8F: _Reason("does not take this topic to subscribe to", mend=True),
     0x90: _Reason("does not take this topic", never=True),
     0x91: _Reason("still waits for another message with this number"),
     0x93: _Reason("got more at once than it wanted"),
@@ -59,8 +60,10 @@ _REASONS = {
     0x9B: _Reason("does not take this QoS; set qos: 0", mend=True),
     0x9C: _Reason("wants us to use another server", mend=True),
     0x9D: _Reason("has moved", mend=True),
+    0x9E: _Reason("shares no subscriptions; leave $share out", mend=True),
     0x9F: _Reason("gets connections too fast", mend=True),
     0xA0: _Reason("ends connections that last so long"),
+    0xA2: _Reason("takes no wildcards; name the topic without + and #", mend=True),
 }
 
 

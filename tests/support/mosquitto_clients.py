@@ -35,11 +35,12 @@ async def mosquitto_pub(
 ) -> None:
     """Publish one message; *properties* as `("user-property", "name", "value")`.
 
-    An option such as `-r` retains it. An empty payload is a message too.
+    An option such as `-r` retains it, and `-l` makes a message of each line. An empty payload is a
+    message too.
     """
     body = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
     said = [part for each in properties for part in ("-D", "publish", *each)]
-    with_body = ["-s"] if body else ["-n"]
+    with_body = [] if "-l" in options else ["-s"] if body else ["-n"]
     where = ["-h", broker.host, "-p", str(broker.port), "-V", version, "-q", str(qos), "-t", topic]
     await _run("mosquitto_pub", *where, *with_body, *said, *options, stdin=body)
 

@@ -1,0 +1,147 @@
+"""A client that listens: the server keeps its session, and sends no more than it can take."""
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import AsyncGenerator
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from paho.mqtt.client import MQTTMessage, topic_matches_sub
+
+from bridge.plugins import Delivery, Listening, Unavailable
+from sinks.mqtt.arriving import Arrival, body_of, headers_of
+from sinks.mqtt.client import Client
+from sinks.mqtt.connecting import Door
+from sinks.mqtt.errors import SLOW, connection_refused
+from sinks.mqtt.network import Terms
+
+WINDOW = 10
+"""How many messages are here at most; the others wait at the server, or in the socket."""
+LARGEST = 256 * 1024
+"""The largest packet that MQTT 5 servers may send us: four times what is read."""
+PROBE = 5.0
+"""How often it is looked whether the server still answers, in seconds."""
+_LOOK = 0.1
+
+
+class Ear(Client):
+    """One that may keep the server waiting: no room, no reading, so that a flood stays outside."""
+
+    def __init__(self, door: Door, terms: Terms) -> None:
+        super().__init__(door, terms, heard=self._arrive)
+        self.arrived: deque[MQTTMessage] = deque()
+        self.news = asyncio.Event()
+        self.lost.add_done_callback(lambda _: self.news.set())
+        self._room = threading.Semaphore(WINDOW)
+        self._leaving = False
+
+    def make_room(self) -> None:
+        self._room.release()
+
+    def silence(self) -> float:
+        """Seconds since anything came from the server."""
+        return self._network.silence()
+
+    async def close(self) -> None:
+        """What has not been taken stays unacknowledged, and comes again."""
+        self._leaving = True
+        await super().close()
+
+    def _arrive(self, message: MQTTMessage) -> None:
+        self.arrived.append(message)
+        self.news.set()
+
+    def _on_message(self, _c: Any, _u: Any, message: MQTTMessage) -> None:
+        """In paho's thread, which reads nothing more before this returns."""
+        while not self._room.acquire(timeout=_LOOK):
+            if self._leaving or self.lost.done():
+                return
+        super()._on_message(_c, _u, message)
+
+
+class Seat:
+    """Where one bridge listens. `topic` may hold wildcards, and be shared."""
+
+    def __init__(self, door: Door, topic: str, expiry: int, *, signed: bool) -> None:
+        self._door, self._topic, self._signed = door, topic, signed
+        self._filter = unshared(topic)
+        terms = Terms(clean=False, expiry=expiry, receive_maximum=WINDOW, largest=LARGEST)
+        self._ear = Ear(door, terms)
+
+    async def take(self) -> None:
+        """Raises `Unavailable` when we are not let in, or the topic is not for us to read."""
+        await self._ear.connect()
+        try:
+            async with asyncio.timeout(self._door.patience):
+                # Each time: the topic may be another than that of the session.
+                (answer,) = await self._ear.subscribe({self._topic: 1})
+        except TimeoutError:
+            raise Unavailable(f"{self._door.server}: no answer to our subscription") from None
+        if not answer.ok:
+            raise connection_refused(answer.code, f"topic {self._topic}", answer.said)
+        if answer.code == 0:
+            why = "the server grants no QoS 1, so approvals could be lost on the way"
+            raise Unavailable(f"topic {self._topic}: {why}", retry_after=SLOW)
+
+    async def leave(self) -> None:
+        await self._ear.close()
+
+    async def deliveries(self, listening: Listening) -> AsyncGenerator[Delivery]:
+        """Never ends. Raises `Unavailable` when the connection is gone and all of it is taken."""
+        while True:
+            yield self._delivery(await self._next(listening))
+            self._ear.make_room()
+
+    async def _next(self, listening: Listening) -> MQTTMessage:
+        ear = self._ear
+        while not ear.arrived:
+            if ear.lost.done():
+                raise ear.lost.result()
+            if ear.silence() < self._door.keep_alive + PROBE:
+                listening.heard(None)
+            ear.news.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(PROBE):
+                    await ear.news.wait()
+        return ear.arrived.popleft()
+
+    def _delivery(self, message: MQTTMessage) -> Delivery:
+        told = message.properties
+        arrival = Arrival(
+            payload=bytes(message.payload),
+            content_type=getattr(told, "ContentType", None),
+            user=getattr(told, "UserProperty", ()),
+            correlation=getattr(told, "CorrelationData", None),
+        )
+        return Delivery(
+            body=body_of(arrival, signed=self._signed),
+            headers=headers_of(arrival),
+            ack=partial(self._acknowledge, message),
+            unread=self._unread(message),
+        )
+
+    async def _acknowledge(self, message: MQTTMessage) -> None:
+        """Once the connection is gone it comes again: it is in the journal."""
+        if not self._ear.lost.done():
+            self._ear.acknowledge(message)
+
+    def _unread(self, message: MQTTMessage) -> str | None:
+        """What is retained comes at every start, whoever meant it once.
+
+        A session goes on with the topics it had, also when the configuration has another now.
+        """
+        if message.retain:
+            return "retained"
+        with suppress(UnicodeError):
+            if topic_matches_sub(self._filter, message.topic):
+                return None
+        return "other-topic"
+
+
+def unshared(topic: str) -> str:
+    """The filter within `$share/GROUP/FILTER`, or *topic* itself."""
+    if not topic.startswith("$share/"):
+        return topic
+    return topic.split("/", 2)[-1]
