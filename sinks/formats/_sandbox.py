@@ -6,7 +6,8 @@ from typing import Any
 
 from jinja2 import StrictUndefined, Template, TemplateError, TemplateSyntaxError
 from jinja2.exceptions import SecurityError
-from jinja2.meta import find_undeclared_variables
+from jinja2.meta import find_referenced_templates, find_undeclared_variables
+from jinja2.nodes import Template as Parsed
 from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
@@ -60,14 +61,17 @@ def compile_template(text: str, variables: frozenset[str], *, escaped: bool) -> 
     sandbox.globals = {name: sandbox.globals[name] for name in _GLOBALS}
     sandbox.filters["json"] = _json
     try:
-        _check_names(find_undeclared_variables(sandbox.parse(text)), variables)
+        parsed = sandbox.parse(text)
+        _check_names(parsed, variables)
         return sandbox.from_string(text)
     except TemplateSyntaxError as error:
         raise Faulty(f"line {error.lineno}: {error.message}") from None
 
 
-def _check_names(used: set[str], variables: frozenset[str]) -> None:
-    for name in sorted(used - variables - set(_GLOBALS)):
+def _check_names(parsed: Parsed, variables: frozenset[str]) -> None:
+    if any(True for _ in find_referenced_templates(parsed)):
+        raise Faulty("there is no other template to include, import or extend")
+    for name in sorted(find_undeclared_variables(parsed) - variables - set(_GLOBALS)):
         near = difflib.get_close_matches(name, sorted(variables), n=1)
         there_are = (
             f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(variables))}"

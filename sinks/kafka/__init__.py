@@ -8,7 +8,7 @@ Approvals come the other way: `listening`, then `reading`, `attending` and `cons
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-from bridge.plugins import ApprovalPlugin, Place, Send, SinkPlugin
+from bridge.plugins import ApprovalPlugin, Place, Send, SinkPlugin, open_format
 from sinks.kafka.check import check_topics
 from sinks.kafka.connecting import Door, log_in
 from sinks.kafka.listening import KafkaApprovals, listen
@@ -26,7 +26,8 @@ _OF_LIMIT = 0.8
 @asynccontextmanager
 async def _open(settings: KafkaSettings, place: Place) -> AsyncGenerator[Send]:
     topics = Topics.fill(settings.topic, place)
-    session = Session(settings, topics, _door(settings, place), _limit(settings))
+    form = open_format(settings) if settings.format else None
+    session = Session(settings, topics, _door(settings, place), _limit(settings), form)
     try:
         await session.connect()
         yield session.send

@@ -1,4 +1,4 @@
-"""A CloudEvent as a Kafka record: the CloudEvents Kafka protocol binding, both content modes."""
+"""A CloudEvent as a Kafka record: the CloudEvents Kafka protocol binding, or any format."""
 
 from datetime import datetime
 from typing import Literal, NamedTuple
@@ -7,7 +7,7 @@ from cloudevents.core.bindings import kafka
 from cloudevents.core.formats.json import JSONFormat
 from cloudevents.core.v1.event import CloudEvent as SdkEvent
 
-from bridge.plugins import CloudEvent
+from bridge.plugins import CloudEvent, Format
 
 STRUCTURED = b"application/cloudevents+json; charset=UTF-8"
 _FORMAT = JSONFormat()
@@ -31,6 +31,12 @@ class Record(NamedTuple):
 
 def encode(cloudevent: CloudEvent, mode: Literal["binary", "structured"]) -> Record:
     return _binary(cloudevent) if mode == "binary" else _structured(cloudevent)
+
+
+def encode_as(cloudevent: CloudEvent, form: Format) -> Record:
+    """In another format, under the same key. Raises `Rejected` when that has no words for it."""
+    content_type = [("content-type", form.content_type.encode())]
+    return Record(cloudevent.key.encode(), form.encode(cloudevent), content_type)
 
 
 def _structured(cloudevent: CloudEvent) -> Record:

@@ -14,8 +14,8 @@ from aiokafka.errors import (
     UnknownTopicOrPartitionError,
 )
 
-from bridge.plugins import CloudEvent, Rejected, Result, Unavailable
-from sinks.kafka.binding import Record, encode
+from bridge.plugins import CloudEvent, Format, Rejected, Result, Unavailable
+from sinks.kafka.binding import Record, encode, encode_as
 from sinks.kafka.connecting import Door, log_in
 from sinks.kafka.errors import Lost, verdict
 from sinks.kafka.limits import largest_record
@@ -38,6 +38,7 @@ class Session:
     door: Door
     limit: float
     """For one batch, and for connecting, in seconds."""
+    form: Format | None = None
     _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
     _producer: Any = None
 
@@ -105,12 +106,21 @@ class Session:
             if missing[topic] is not None:
                 results[place] = missing[topic]
                 continue
-            record = encode(cloudevent, self.settings.mode)
+            try:
+                record = self._encode(cloudevent)
+            except Rejected as error:
+                results[place] = error
+                continue
             begun = await self._hand_over(topic, record)
             if isinstance(begun, asyncio.Future):
                 sent[place] = (topic, record, begun)
             else:
                 results[place] = begun
+
+    def _encode(self, cloudevent: CloudEvent) -> Record:
+        if self.form is None:
+            return encode(cloudevent, self.settings.mode)
+        return encode_as(cloudevent, self.form)
 
     async def _hand_over(self, topic: str, record: Record) -> "asyncio.Future[Any] | Result":
         try:

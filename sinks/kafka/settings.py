@@ -145,6 +145,12 @@ class KafkaSettings(Connection, SinkSettings):
     def _legal_topic(cls, topic: str) -> str:
         return validate_topic(topic)
 
+    @model_validator(mode="after")
+    def _one_shape(self) -> Self:
+        if self.format is not None and "mode" in self.model_fields_set:
+            raise ValueError("mode and format exclude each other; mode is for CloudEvents as such")
+        return self
+
     @field_validator("compression")
     @classmethod
     def _installed(cls, name: str) -> str:
@@ -156,8 +162,9 @@ class KafkaSettings(Connection, SinkSettings):
 
     def describe(self) -> str:
         servers = ", ".join(self.bootstrap_servers)
+        shape = f"as {self.words}" if self.format else f"in {self.mode} mode"
         return (
-            f"writes CloudEvents in {self.mode} mode to Kafka topic {self.topic} "
+            f"writes CloudEvents {shape} to Kafka topic {self.topic} "
             f"at {servers} {self.describe_security()}"
         )
 

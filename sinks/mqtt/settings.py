@@ -234,7 +234,8 @@ class MqttSettings(Connection, SinkSettings):
 
     def describe(self) -> str:
         kept = "; retains what is pending" if self.retain_state else ""
+        shape = f"as {self.words}" if self.format else f"in {self.mode} mode"
         return (
-            f"publishes CloudEvents in {self.mode} mode to MQTT topic {self.topic} "
+            f"publishes CloudEvents {shape} to MQTT topic {self.topic} "
             f"with QoS {self.qos} {self.describe_connection()}{kept}"
         )

@@ -438,6 +438,89 @@ def test_secrets_show_neither_in_sentences_nor_in_values(read):
         assert "s3cr3t" not in shown
 
 
+# Formats
+
+
+def in_format(written: str, kind: str = "stdout") -> str:
+    return f"sinks:\n  out:\n    type: {kind}\n    format: {written}\n"
+
+
+def test_a_format_is_named_alone_or_with_its_keys(read):
+    assert read(in_format("cloudevents")).sinks["out"].format.type == "cloudevents"
+    assert read(in_format("{type: cloudevents}")) == read(in_format("cloudevents"))
+    paged = read(in_format("{type: pagerduty, routing_key: '${KEY}'}"), KEY="k").sinks["out"]
+    assert paged.format.routing_key == Secret("k")
+    assert read(in_format("null")).sinks["out"].format is None
+
+
+def test_a_chat_skips_what_is_overtaken_unless_the_sink_says_otherwise(read):
+    assert read(in_format("cloudevents")).sinks["out"].stale == "deliver"
+    assert read(in_format("slack")).sinks["out"].stale == "skip"
+    kept = in_format("slack") + "    stale: deliver\n"
+    assert read(kept).sinks["out"].stale == "deliver"
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("slak", ".format: there is no format type 'slak'; there are "),
+        ("{type: slak}", ".format: there is no format type 'slak'; there are "),
+        ("7", ".format: must be a format's name, or {type: NAME, …}; there are "),
+        ("[slack]", ".format: must be a format's name, or {type: NAME, …}; there are "),
+        ("{}", ".format: must be a format's name, or {type: NAME, …}; there are "),
+        ("pagerduty", ".format.routing_key: is missing"),
+        ("{type: pagerduty, routing_key: 7}", ".format.routing_key: a secret is a text"),
+        (
+            "{type: pagerduty, routing_kye: a, routing_key: b}",
+            ".format.routing_kye: unknown key; did you mean routing_key?",
+        ),
+        (
+            "{type: pagerduty, routing_key: a, started: resolve}",
+            ".format.started: 'resolve' is not allowed; it must be 'acknowledge' or 'trigger'",
+        ),
+        ("{type: slack, colour: red}", ".format.colour: unknown key; allowed are type"),
+        ("template", ".format: needs either template or file"),
+        ("{type: template, template: '{{ id'}", ".format: the template, line 1: unexpected end"),
+        ("{type: template, file: /no/such}", ".format: /no/such cannot be read: No such file"),
+    ],
+)
+def test_what_is_wrong_with_a_format_is_explained_where_it_stands(problems, written, said):
+    [found] = problems(in_format(written))
+    assert found.startswith(f":4: sinks.out{said}")
+
+
+def test_a_key_that_is_wrong_in_a_format_has_its_own_line(problems):
+    text = in_format("\n      type: template\n      template: a\n      content-type: b")
+    assert problems(text) == [
+        ":7: sinks.out.format.content-type: unknown key; did you mean content_type?"
+    ]
+
+
+def test_the_secret_of_a_format_is_never_said(read, problems):
+    text = in_format("{type: pagerduty, routing_key: '${KEY}', x: 1}")
+    assert "s3cret" not in str(problems(text, KEY="s3cret"))
+    good = read(in_format("{type: pagerduty, routing_key: '${KEY}'}"), KEY="s3cret")
+    assert "s3cret" not in repr(good) + str(describe(good))
+    rotated = read(in_format("{type: pagerduty, routing_key: '${KEY}'}"), KEY="other")
+    assert fingerprint(good) == fingerprint(rotated)
+    assert fingerprint(good) != fingerprint(read(in_format("slack")))
+
+
+@pytest.mark.parametrize(
+    "sink",
+    [
+        "{type: stdout, format: slack}",
+        "{type: file, path: /x, format: slack}",
+        "{type: kafka, bootstrap_servers: [a], format: slack}",
+        "{type: mqtt, host: a, format: slack}",
+    ],
+)
+def test_the_sentence_about_a_sink_names_its_format(read, sink):
+    [said] = [one for one in describe(read(f"sinks: {{out: {sink}}}")) if "Sink out" in one]
+    assert re.search(r"(as|of) slack\b", said)
+    assert "skips what is overtaken" in said
+
+
 # Sentences and the fingerprint
 
 
@@ -515,6 +598,9 @@ def test_the_schema_takes_what_we_take_and_refuses_what_we_refuse(read):
         "{sinks: {a: {type: stdout}, b: {type: file, path: /x}}}",
         "{http: {listen: null, tokens: [abc, {file: /x}, {token: x}, {name: a, token: {file: x}}]}}",
         "{stop_grace: 1.5s, journal: {max_size: 1 GiB}}",
+        "{sinks: {a: {type: stdout, format: slack}, b: {type: stdout, format: {type: teams}}}}",
+        "{sinks: {a: {type: stdout, format: {type: pagerduty, routing_key: {file: x}}}}}",
+        "{sinks: {a: {type: stdout, format: {type: template, template: a}}}}",
     ):
         assert read(text)
         assert valid.is_valid(yaml.safe_load(text)), text
@@ -524,6 +610,9 @@ def test_the_schema_takes_what_we_take_and_refuses_what_we_refuse(read):
         "{sinks: {a: {}}}",
         "{sinks: {A: {type: stdout}}}",
         "{source: {scopes: own}}",
+        "{sinks: {a: {type: stdout, format: slak}}}",
+        "{sinks: {a: {type: stdout, format: pagerduty}}}",
+        "{sinks: {a: {type: stdout, format: {type: slack, routing_key: a}}}}",
         "{stop_grace: 5}",
         "{http: {tokens: [{name: a}]}}",
     ):

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import shutil
 import socket
 from dataclasses import dataclass
@@ -125,6 +126,22 @@ async def test_kcat_reads_what_we_publish(kafka: Broker, mode: str):
         assert headers["ce_id"] == cloudevent.id
         assert headers["content-type"] == "application/json"
         assert "ce_datacontenttype" not in headers
+
+
+async def test_a_format_says_it_in_its_own_words_and_what_it_cannot_say_hinders_no_other(
+    kafka: Broker,
+):
+    topic = await kafka.topic()
+    form = {"type": "template", "template": '{"why": "{{ data.description }}", "x": {{ data.x }}}'}
+    made = settings(kafka.bootstrap, topic, format=form)
+    odd, good = make(1, key="A-1"), make(2, key="A-2", x=7)
+    [rejected, delivered] = await send(made, [odd, good])
+    assert isinstance(rejected, Rejected)
+    assert "has no attribute 'x'" in str(rejected)
+    assert delivered is None
+    [record] = await read_topic(kafka.bootstrap, topic)
+    assert (record.key, json.loads(record.value or b"")["x"]) == (b"A-2", 7)
+    assert record.headers == [("content-type", b"application/json")]
 
 
 @pytest.mark.parametrize("compression", ["gzip", "lz4", "snappy", "zstd"])

@@ -26,10 +26,11 @@ from bridge.plugins import (
     Rejected,
     SinkSettings,
     Unavailable,
+    open_format,
 )
 from sinks.kafka import KafkaSettings, settings
 from sinks.kafka.access import AskTopics, may_write
-from sinks.kafka.binding import encode
+from sinks.kafka.binding import encode, encode_as
 from sinks.kafka.connecting import log_in
 from sinks.kafka.errors import InvalidRecordError, Lost, verdict, why_not_connected
 from sinks.kafka.topics import Topics
@@ -145,6 +146,13 @@ def test_it_says_what_it_will_do_and_no_secret():
     assert "s3cret" not in repr(made) + made.describe() + made.model_dump_json()
 
 
+def test_with_a_format_there_is_no_mode():
+    made = configured(format="slack")
+    assert made.describe().startswith("writes CloudEvents as slack to Kafka topic azure")
+    assert "mode and format exclude each other" in refused(format="slack", mode="binary")
+    assert "mode and format exclude each other" in refused(format="slack", mode="structured")
+
+
 @pytest.mark.parametrize(
     ("place", "meant"),
     [
@@ -228,6 +236,13 @@ def test_a_binary_record_has_attributes_in_headers_and_data_as_value():
     assert headers == expected
     assert headers["ce_severitynumber"] == b"13"
     assert headers["ce_time"] == b"2026-11-15T18:14:48Z"
+
+
+def test_a_record_in_another_format_has_its_bytes_and_content_type_and_the_usual_key():
+    cloudevent, form = make(key="A-1"), open_format(configured(format="slack"))
+    record = encode_as(cloudevent, form)
+    assert (record.key, record.value) == (b"A-1", form.encode(cloudevent))
+    assert record.headers == [("content-type", b"application/json")]
 
 
 def test_a_structured_record_is_the_body_itself():
