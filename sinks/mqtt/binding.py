@@ -40,7 +40,7 @@ class Binding:
         keep = self.settings.retain_state
         topic = self.topic_of(cloudevent.key)
         payload, properties = self._content(cloudevent)
-        if self.settings.version == "5" and kind in _PENDING:
+        if self._has_extras and kind in _PENDING:
             properties |= self._extras(cloudevent.data, kind, now)
         qos = self.settings.qos
         said = Message(topic, payload, qos, keep and kind in _PENDING, properties)
@@ -54,6 +54,13 @@ class Binding:
         if self.format is None:
             return cloudevent.body, _described(STRUCTURED)
         return self.format.encode(cloudevent), _described(self.format.content_type)
+
+    @property
+    def _has_extras(self) -> bool:
+        """Whether the data must be looked at: most never ask for it."""
+        settings = self.settings
+        wanted = settings.expiry or settings.retain_state or self.response_topic is not None
+        return wanted and settings.version == "5"
 
     def _extras(self, data: dict[str, Any], kind: str, now: float) -> dict[str, Any]:
         extras: dict[str, Any] = {}

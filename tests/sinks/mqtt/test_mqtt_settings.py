@@ -1,10 +1,13 @@
 """The keys of the MQTT sink: what they mean, and one clear sentence for each mistake."""
 
+import re
+from pathlib import Path
+
 import pytest
 from pydantic import ValidationError
 
 from bridge.config import load
-from bridge.plugins import Place, SinkSettings
+from bridge.plugins import TLS, Place, SinkSettings
 from sinks.mqtt import MqttSettings
 from sinks.mqtt.connecting import find_door, log_in
 from sinks.mqtt.settings import name_client
@@ -246,3 +249,21 @@ def test_a_line_break_in_a_header_is_not_sent(tmp_path):
 def test_the_settings_are_those_of_every_sink_and_the_connection_has_no_client_id():
     assert issubclass(MqttSettings, SinkSettings)
     assert "client_id" not in MqttSettings.__mro__[1].model_fields
+
+
+GUIDE = (Path(__file__).parents[3] / "docs/sinks/mqtt.md").read_text(encoding="utf-8")
+
+
+def test_the_guide_names_every_key():
+    own = set(MqttSettings.model_fields) - set(SinkSettings.model_fields)
+    keys = "\n".join(line for line in GUIDE.splitlines() if line.startswith("| `"))
+    assert [key for key in sorted(own | set(TLS.model_fields)) if f"`{key}`" not in keys] == []
+
+
+def test_the_examples_of_the_guide_for_the_sink_are_good_configurations(tmp_path):
+    examples = re.findall(r"```yaml\n(.*?)```", GUIDE.partition("## Approvals")[0], re.DOTALL)
+    assert len(examples) == 2
+    for example in examples:
+        file = tmp_path / "config.yaml"
+        file.write_text(example)
+        assert {sink.type for sink in load(file, {}).sinks.values()} == {"mqtt"}
