@@ -51,6 +51,7 @@ class Line:
     credentials: Credentials = field(repr=False)
     _http: aiohttp.ClientSession = field(repr=False)
     _options: Mapping[str, Any] = field(repr=False)
+    _anonymous: bool
 
     @property
     def hidden(self) -> tuple[str, ...]:
@@ -69,7 +70,7 @@ class Line:
             ) as response:
                 return await _heard(response)
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise unavailable(error, self.target.origin) from None
+            raise unavailable(error, self.target.origin, anonymous=self._anonymous) from None
 
 
 async def dial(http: aiohttp.ClientSession, settings: WebhookSettings, place: Place) -> Line:
@@ -84,7 +85,8 @@ async def dial(http: aiohttp.ClientSession, settings: WebhookSettings, place: Pl
             options["proxy_headers"] = dict(credentials.for_proxy)
         else:
             credentials = credentials.merged()
-    return Line(target, credentials, http, options)
+    anonymous = target.secure and (settings.tls is None or settings.tls.certificate is None)
+    return Line(target, credentials, http, options, anonymous)
 
 
 async def _heard(response: aiohttp.ClientResponse) -> Answer:

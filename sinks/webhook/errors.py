@@ -1,5 +1,6 @@
 """What aiohttp raises, put into one sentence; the only place that does it."""
 
+import errno
 import ssl
 from collections.abc import Callable
 from socket import gaierror
@@ -10,12 +11,21 @@ import aiohttp
 from bridge.plugins import Unavailable
 
 CONNECT_WITHIN = 5.0
+_BROKEN = "it broke the connection off"
+_HUNG_UP = "it hung up without an answer"
 _SLOW = f"no connection within {CONNECT_WITHIN:g} s"
 
 
-def unavailable(error: BaseException, where: str) -> Unavailable:
-    """Why a request had no answer; *where* is the receiver."""
-    return Unavailable(f"{where}: {_why(error)}")
+def unavailable(error: BaseException, where: str, *, anonymous: bool = False) -> Unavailable:
+    """Why a request had no answer; *where* is the receiver.
+
+    With TLS 1.3 one that misses a client certificate may hang up without a word, so an *anonymous*
+    client is told of that possibility.
+    """
+    why = _why(error)
+    if anonymous and why in {_BROKEN, _HUNG_UP}:
+        why += "; does it want a client certificate?"
+    return Unavailable(f"{where}: {why}")
 
 
 def _why(error: BaseException) -> str:
@@ -49,6 +59,8 @@ def _system(error: OSError) -> str:
     """What a connection met later, aiohttp puts into an error of its own."""
     if isinstance(error.__cause__, ssl.SSLError):
         return _tls(error.__cause__)
+    if error.errno in {errno.ECONNRESET, errno.EPIPE}:
+        return _BROKEN
     return error.strerror or type(error).__name__
 
 
@@ -63,13 +75,13 @@ _REASONS: list[tuple[type[BaseException], Callable[[Any], str]]] = [
         lambda error: f"its proxy cannot be reached: {_inner(error)}",
     ),
     (aiohttp.ClientConnectorError, _inner),
-    (aiohttp.ServerDisconnectedError, lambda _: "it hung up without an answer"),
+    (aiohttp.ServerDisconnectedError, lambda _: _HUNG_UP),
     (aiohttp.ClientResponseError, lambda _: "what it answers is not HTTP that can be read"),
     (ssl.SSLCertVerificationError, _certificate),
     (ssl.SSLError, _tls),
     (gaierror, lambda _: "its name cannot be resolved"),
     (ConnectionRefusedError, lambda _: "nothing listens there"),
     (TimeoutError, lambda _: _SLOW),
-    (ConnectionError, lambda _: "the connection broke"),
+    (ConnectionError, lambda _: _BROKEN),
     (OSError, _system),
 ]

@@ -2,97 +2,26 @@
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from bridge.plugins import (
     ManagedIdentity,
     OAuth,
     Place,
     Secret,
-    Settings,
     SinkSettings,
     TLSOption,
     TokenSource,
     Unavailable,
-    is_loopback,
-    read_key,
     read_secret,
 )
 from sinks.webhook.headers import MOST, check_name, check_value
+from sinks.webhook.options import Basic, Keys, ProxyOption
 from sinks.webhook.urls import Target, read_url
 
-MOST_KEYS = 4
 _ORIGIN = re.compile(r"[A-Za-z0-9{](?:[A-Za-z0-9._{}-]{0,251}[A-Za-z0-9}])?")
-_USERNAME = re.compile(r"[^:\x00-\x1f\x7f]{1,255}")
-
-
-class Basic(Settings):
-    """Basic authentication."""
-
-    username: str
-    password: Secret
-
-    @field_validator("username")
-    @classmethod
-    def _one_name(cls, username: str) -> str:
-        if not _USERNAME.fullmatch(username):
-            raise ValueError("must be text without a colon and without control characters")
-        return username
-
-
-class Proxy(Settings):
-    """An HTTP proxy on the way; proxy variables of the environment are never read."""
-
-    url: str = Field(description="http://HOST:PORT")
-    username: str | None = None
-    password: Secret | None = None
-
-    @field_validator("url")
-    @classmethod
-    def _plain(cls, url: str) -> str:
-        try:
-            target = read_url(url.rstrip("/"), insecure=True)
-        except ValueError:
-            target = None
-        if target is None or target.secure or target.rest:
-            raise ValueError("is not a proxy; write http://HOST:PORT, and no password in it")
-        return url.rstrip("/")
-
-    @model_validator(mode="after")
-    def _pair(self) -> Self:
-        if (self.username is None) != (self.password is None):
-            raise ValueError("takes username and password together, or neither")
-        if self.username is not None and not _USERNAME.fullmatch(self.username):
-            raise ValueError("username must be text without a colon or control characters")
-        return self
-
-    @property
-    def near(self) -> bool:
-        return is_loopback(read_url(self.url, insecure=True).host)
-
-
-def _proxy(value: object) -> object:
-    return {"url": value} if isinstance(value, str) else value
-
-
-def _keys(value: object) -> object:
-    """One key, or several while they are exchanged; those that stand in the file are tried."""
-    keys = value if isinstance(value, list | tuple) else [value]
-    if not 0 < len(keys) <= MOST_KEYS:
-        raise ValueError(f"takes one key, or a list of at most {MOST_KEYS}")
-    for key in keys:
-        if isinstance(key, str) and not read_key(key).private:
-            raise ValueError("a public key (whpk_) cannot sign; give the private one (whsk_)")
-    return tuple(keys)
-
-
-def _or_one(schema: dict[str, Any]) -> None:
-    several = {key: schema.pop(key) for key in ("type", "items") if key in schema}
-    bounds = {"minItems": 1, "maxItems": MOST_KEYS}
-    schema["anyOf"] = [several["items"], {**several, **bounds}]
-    schema.pop("default", None)
 
 
 class WebhookSettings(SinkSettings):
@@ -102,9 +31,8 @@ class WebhookSettings(SinkSettings):
     insecure: bool = Field(
         default=False, description="http:// to another host than loopback is what you want"
     )
-    proxy: Annotated[Proxy | None, BeforeValidator(_proxy)] = Field(
-        None, description="http://HOST:PORT, or {url, username, password}"
-    )
+    proxy: ProxyOption = None
+    tls: TLSOption = None
     url: Secret = Field(description="https://HOST/PATH; may hold {vm_name} and its like")
     mode: Literal["structured", "binary", "batch"] = Field(
         "structured",
@@ -112,11 +40,7 @@ class WebhookSettings(SinkSettings):
     )
     batch_size: int = Field(50, ge=1, le=500, description="CloudEvents in one request, at most")
     concurrency: int = Field(8, ge=1, le=64, description="requests at the same time, at most")
-    secret: Annotated[tuple[Secret, ...], BeforeValidator(_keys)] = Field(
-        (),
-        description="signs by Standard Webhooks: whsec_… or whsk_…; several while they change",
-        json_schema_extra=_or_one,
-    )
+    secret: Keys = ()
     headers: Mapping[str, Secret] = Field({}, description="to add to each request")
     bearer: Secret | None = Field(None, description="a token for Authorization")
     basic: Basic | None = None
@@ -124,7 +48,6 @@ class WebhookSettings(SinkSettings):
     managed_identity: ManagedIdentity | None = Field(
         None, description="a token for the VM's own Azure identity"
     )
-    tls: TLSOption = None
     handshake: Literal["off", "optional", "required"] = Field(
         "off", description="ask the receiver for its consent first, as CloudEvents webhooks do"
     )
@@ -138,8 +61,7 @@ class WebhookSettings(SinkSettings):
     def _known(cls, url: object, info: ValidationInfo) -> object:
         """A URL in a file is read when it is needed, and judged by the same rules."""
         if isinstance(url, str):
-            filled = re.sub(r"\{[^{}]*\}", "_", Place.validate(url))
-            read_url(filled, **_allowances(info.data))
+            read_url(_blank(Place.validate(url)), **_rules(info.data))
         return url
 
     @field_validator("headers", mode="before")
@@ -191,9 +113,10 @@ class WebhookSettings(SinkSettings):
 
     def target(self, place: Place) -> Target:
         """The URL as it is now. Raises `Unavailable` when there is none that can be used."""
-        text = place.fill(read_secret(self.url, "url"))
+        text = read_secret(self.url, "url")
         try:
-            return read_url(text, **_allowances({"insecure": self.insecure, "proxy": self.proxy}))
+            read_url(_blank(text), **_rules(dict(self)))
+            return read_url(place.fill(text), **_rules(dict(self)))
         except ValueError as error:
             raise Unavailable(f"url {error}") from None
 
@@ -209,8 +132,7 @@ class WebhookSettings(SinkSettings):
 
     def _whereabouts(self) -> str:
         try:
-            filled = re.sub(r"\{[^{}]*\}", "_", read_secret(self.url, "url"))
-            target = read_url(filled, insecure=True)
+            target = read_url(_blank(read_secret(self.url, "url")), insecure=True)
         except (Unavailable, ValueError):
             return "the URL in a file"
         return f"{target.origin}/…" if target.rest.strip("/") else target.origin
@@ -226,6 +148,16 @@ _ORIGIN_NEEDED = "handshake needs origin, the DNS name under which the receiver 
 _NO_HANDSHAKE = "origin and rate are for a handshake; set handshake: optional or required"
 
 
-def _allowances(data: Mapping[str, Any]) -> dict[str, bool]:
+def _blank(url: str) -> str:
+    """Names are put in after the host only: this character is allowed there, and not in a host."""
+    return re.sub(r"\{[^{}]*\}", "~", url)
+
+
+def _rules(data: Mapping[str, Any]) -> dict[str, bool]:
+    """What the other keys mean for the URL."""
     proxy = data.get("proxy")
-    return {"insecure": bool(data.get("insecure")), "alone": proxy is None or proxy.near}
+    return {
+        "insecure": bool(data.get("insecure")),
+        "alone": proxy is None or proxy.near,
+        "tls": data.get("tls") is not None,
+    }

@@ -36,8 +36,12 @@ class Target:
         return any(name == "access_token" for name, _ in parse_qsl(self.rest.partition("?")[2]))
 
 
-def read_url(text: str, *, insecure: bool = False, alone: bool = True) -> Target:
-    """Raises ValueError, without quoting *text*. *alone*: no proxy beyond this machine is used."""
+def read_url(text: str, *, insecure: bool = False, alone: bool = True, tls: bool = False) -> Target:
+    """Raises ValueError, without quoting *text*.
+
+    *insecure*: clear text may leave this machine; *alone*: no proxy elsewhere sees it; *tls*: there
+    are settings for it, so it should be used.
+    """
     authority = re.split(r"[/?#]", text.partition("://")[2], maxsplit=1)[0]
     if "@" in authority:
         raise ValueError("holds a user name; use bearer, basic or headers for credentials")
@@ -55,5 +59,7 @@ def read_url(text: str, *, insecure: bool = False, alone: bool = True) -> Target
         raise ValueError(
             f"would be sent to {host} in clear text; write https://, or set insecure: true"
         )
+    if tls and not secure:
+        raise ValueError("begins with http://, so tls is of no use; write https://, or drop tls")
     origin = text[: match.start("rest")] if match["rest"] else text
     return Target(text, origin, host, secure, match["rest"] or "")

@@ -1,5 +1,7 @@
 """A webhook does what every sink does, in each of its modes."""
 
+from typing import ClassVar
+
 import pytest
 from support.sink_contract import SinkContract
 from support.webhook_receiver import WebhookFarSide, receiving
@@ -11,7 +13,7 @@ SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
 class WebhookContract(SinkContract):
     plugin = sink
-    keys: dict = {}
+    keys: ClassVar[dict[str, str]] = {}
 
     @pytest.fixture
     async def far(self):
@@ -24,12 +26,12 @@ class TestStructured(WebhookContract):
 
 
 class TestSigned(WebhookContract):
-    keys = {"secret": SECRET}
+    keys: ClassVar = {"secret": SECRET}
 
 
 class TestBinary(WebhookContract):
-    keys = {"mode": "binary"}
+    keys: ClassVar = {"mode": "binary"}
 
 
 class TestBatch(WebhookContract):
-    keys = {"mode": "batch"}
+    keys: ClassVar = {"mode": "batch"}

@@ -1,0 +1,104 @@
+"""Parts of a webhook's settings: a user and a password, a proxy, keys to sign with."""
+
+import re
+from typing import Annotated, Any, Self
+
+from pydantic import BeforeValidator, Field, field_validator, model_validator
+
+from bridge.plugins import Secret, Settings, is_loopback, read_key
+from sinks.webhook.urls import read_url
+
+MOST_KEYS = 4
+_USERNAME = re.compile(r"[^:\x00-\x1f\x7f]{1,255}")
+
+
+class Basic(Settings):
+    """Basic authentication."""
+
+    username: str
+    password: Secret
+
+    @field_validator("username")
+    @classmethod
+    def _one_name(cls, username: str) -> str:
+        if not _USERNAME.fullmatch(username):
+            raise ValueError("must be text without a colon and without control characters")
+        return username
+
+
+class Proxy(Settings):
+    """An HTTP proxy on the way; proxy variables of the environment are never read."""
+
+    url: str = Field(description="http://HOST:PORT")
+    username: str | None = None
+    password: Secret | None = None
+
+    @field_validator("url")
+    @classmethod
+    def _plain(cls, url: str) -> str:
+        try:
+            target = read_url(url.rstrip("/"), insecure=True)
+        except ValueError:
+            target = None
+        if target is None or target.secure or target.rest:
+            raise ValueError("is not a proxy; write http://HOST:PORT, and no password in it")
+        return url.rstrip("/")
+
+    @model_validator(mode="after")
+    def _pair(self) -> Self:
+        if (self.username is None) != (self.password is None):
+            raise ValueError("takes username and password together, or neither")
+        if self.username is not None and not _USERNAME.fullmatch(self.username):
+            raise ValueError("username must be text without a colon or control characters")
+        return self
+
+    @property
+    def near(self) -> bool:
+        return is_loopback(read_url(self.url, insecure=True).host)
+
+
+def _proxy(value: object) -> object:
+    return {"url": value} if isinstance(value, str) else value
+
+
+def _or_url(schema: dict[str, Any]) -> None:
+    schema["anyOf"] = [*schema["anyOf"], {"type": "string"}]
+
+
+def _keys(value: object) -> object:
+    """One key, or several while they are exchanged; those that stand in the file are tried."""
+    keys = value if isinstance(value, list | tuple) else [value]
+    if not 0 < len(keys) <= MOST_KEYS:
+        raise ValueError(f"takes one key, or a list of at most {MOST_KEYS}")
+    for key in keys:
+        if isinstance(key, str) and not read_key(key).private:
+            raise ValueError("a public key (whpk_) cannot sign; give the private one (whsk_)")
+    return tuple(keys)
+
+
+def _or_one(schema: dict[str, Any]) -> None:
+    several = {key: schema.pop(key) for key in ("type", "items") if key in schema}
+    bounds = {"minItems": 1, "maxItems": MOST_KEYS}
+    schema["anyOf"] = [several["items"], {**several, **bounds}]
+    schema.pop("default", None)
+
+
+Keys = Annotated[
+    tuple[Secret, ...],
+    BeforeValidator(_keys),
+    Field(
+        description="signs by Standard Webhooks: whsec_… or whsk_…; several while they change",
+        json_schema_extra=_or_one,
+    ),
+]
+"""How `secret` is written: one key, or a list."""
+
+ProxyOption = Annotated[
+    Proxy | None,
+    BeforeValidator(_proxy),
+    Field(
+        description="http://HOST:PORT, or {url, username, password}",
+        json_schema_extra=_or_url,
+    ),
+]
+"""How `proxy` is written: a URL, or a mapping."""
