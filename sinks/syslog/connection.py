@@ -1,0 +1,187 @@
+"""One connection over TCP or TLS: made, written to, and asked what the receiver has of it.
+
+Syslog has no acknowledgements. What TCP itself knows has to do: whether the receiver's machine has
+confirmed every byte, and whether the receiver has hung up.
+"""
+
+import asyncio
+import socket
+import ssl
+import struct
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+
+from sinks.syslog.settings import Address
+
+_GOODBYE = 1.0
+_FIRST_LOOK, _RAREST_LOOK = 0.001, 0.05
+_HANDSHAKE = 0.25
+_KEEPALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 6}
+# In Linux's struct tcp_info: how many segments are not confirmed, how many bytes not even sent.
+_UNCONFIRMED, _UNSENT, _LENGTH = 24, 144, 148
+
+
+class _Ears(asyncio.Protocol):
+    """Listens for the end of the connection; a receiver has nothing else to say."""
+
+    def __init__(self) -> None:
+        loop = asyncio.get_running_loop()
+        self.ended: asyncio.Future[Exception | None] = loop.create_future()
+        self.gone: asyncio.Future[None] = loop.create_future()
+
+    def eof_received(self) -> None:
+        self._end(None)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end(exc)
+        if not self.gone.done():
+            self.gone.set_result(None)
+
+    def _end(self, problem: Exception | None) -> None:
+        if not self.ended.done():
+            self.ended.set_result(problem)
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """`outer` is what is written to: TLS around `inner`, or `inner` itself.
+
+    Its methods raise OSError; `abort` ends it whatever state it is in.
+    """
+
+    outer: asyncio.Transport
+    inner: asyncio.Transport
+    ears: _Ears
+    context: ssl.SSLContext | None
+
+    @property
+    def tls(self) -> str | None:
+        found: ssl.SSLObject | None = self.outer.get_extra_info("ssl_object")
+        return found.version() if found else None
+
+    async def deliver(self, data: bytes) -> None:
+        """Return once the receiver's machine has all of it and the receiver has not hung up."""
+        self._still_there()
+        self.outer.write(data)
+        pause = _FIRST_LOOK
+        while self._under_way():
+            # Nothing tells when the last byte is confirmed, so it is asked for, ever more rarely.
+            await self._listen(pause)
+            pause = min(pause * 2, _RAREST_LOOK)
+        await self._listen(0)
+
+    async def finish(self) -> None:
+        """Say that this was all, and return once the receiver has hung up in order.
+
+        It has read everything then: one that closes with something unread resets the connection.
+        """
+        if self.outer is self.inner:
+            self.outer.write_eof()
+        else:
+            self.outer.close()
+        problem = await self.ears.ended
+        if problem is not None:
+            raise problem
+
+    async def admitted(self) -> None:
+        """In TLS 1.3 we are done before the receiver has seen our certificate, or missed it.
+
+        It tells by a ticket that we are in, and by an alert that we are not. Some give no tickets:
+        from them a moment's silence has to do.
+        """
+        tls: ssl.SSLObject | None = self.outer.get_extra_info("ssl_object")
+        if tls is None or tls.version() != "TLSv1.3":
+            return
+        waited, pause = 0.0, _FIRST_LOOK
+        while waited < _HANDSHAKE and not (tls.session and tls.session.has_ticket):
+            await self._listen(pause)
+            waited, pause = waited + pause, pause * 2
+
+    async def leave(self) -> None:
+        """In order, but without waiting long for the receiver's goodbye."""
+        self.outer.close()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_GOODBYE):
+                await asyncio.shield(self.ears.gone)
+
+    def abort(self) -> None:
+        self.inner.abort()
+
+    async def _listen(self, seconds: float) -> None:
+        await asyncio.wait({self.ears.ended}, timeout=seconds)
+        self._still_there()
+
+    def _still_there(self) -> None:
+        if self.ears.ended.done():
+            raise self.ears.ended.result() or ConnectionResetError("closed by the receiver")
+
+    def _under_way(self) -> bool:
+        if self.outer.get_write_buffer_size() or self.inner.get_write_buffer_size():
+            return True
+        return _unconfirmed(self.inner.get_extra_info("socket"))
+
+
+async def connect(address: Address, context: ssl.SSLContext | None, patience: float) -> Connection:
+    """Raises OSError when the receiver cannot be reached, or does not prove who it is."""
+    loop = asyncio.get_running_loop()
+    inner, ears = await loop.create_connection(_Ears, sock=await _reach(address, patience))
+    if context is None:
+        return Connection(inner, inner, ears, None)
+    try:
+        outer = await loop.start_tls(
+            inner,
+            ears,
+            context,
+            server_hostname=address.host.partition("%")[0],
+            ssl_shutdown_timeout=patience,
+        )
+    except BaseException:
+        inner.abort()
+        raise
+    if outer is None:
+        raise ConnectionResetError("closed by the receiver")
+    return Connection(outer, inner, ears, context)
+
+
+async def _reach(address: Address, patience: float) -> socket.socket:
+    """The first of the name's addresses that answers; each has its share of the time.
+
+    asyncio would try several at once, but forgets to close them when it is cancelled.
+    """
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+    problem: OSError = socket.gaierror("the name has no address")
+    for family, kind, protocol, _, where in found:
+        sock = socket.socket(family, kind, protocol)
+        try:
+            sock.settimeout(0)
+            _keep_alive(sock)
+            async with asyncio.timeout(patience / len(found)):
+                await loop.sock_connect(sock, where)
+        except OSError as error:
+            sock.close()
+            problem = error
+        except BaseException:
+            sock.close()
+            raise
+        else:
+            return sock
+    raise problem
+
+
+def _keep_alive(sock: socket.socket) -> None:
+    """A receiver that vanished without a word is found out while nothing is sent."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEPALIVE.items():
+        if hasattr(socket, name):
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+def _unconfirmed(sock: socket.socket) -> bool:
+    """Whether the receiver's machine lacks something; False where the system does not tell."""
+    if sys.platform != "linux":
+        return False
+    info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _LENGTH)
+    places = [place for place in (_UNCONFIRMED, _UNSENT) if len(info) >= place + 4]
+    return any(struct.unpack_from("=I", info, place)[0] for place in places)

@@ -1,0 +1,56 @@
+"""Messages over UDP: sent, and hardly ever more than that."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+from sinks.syslog.settings import Address
+
+_PACE, _PAUSE = 32, 0.002
+"""A pause after so many, because a receiver's buffer holds a few hundred and drops the rest."""
+_ECHO = 0.05
+"""How long we listen for the word that nobody listens there."""
+
+
+class _Ears(asyncio.DatagramProtocol):
+    """A machine without a receiver says so, if no firewall keeps it from doing that."""
+
+    def __init__(self) -> None:
+        self.refused: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
+
+    def error_received(self, exc: Exception) -> None:
+        if not self.refused.done():
+            self.refused.set_result(exc)
+
+
+@dataclass(frozen=True, slots=True)
+class Datagrams:
+    """A socket that knows its receiver. Its methods raise OSError."""
+
+    transport: asyncio.DatagramTransport
+    ears: _Ears
+
+    @property
+    def peer(self) -> Any:
+        return self.transport.get_extra_info("peername")[0]
+
+    async def deliver(self, messages: list[bytes]) -> None:
+        for number, message in enumerate(messages):
+            if number % _PACE == _PACE - 1:
+                await asyncio.sleep(_PAUSE)
+            self.transport.sendto(message)
+        await asyncio.wait({self.ears.refused}, timeout=_ECHO)
+        if self.ears.refused.done():
+            raise self.ears.refused.result()
+
+    def abort(self) -> None:
+        self.transport.abort()
+
+
+async def aim(address: Address) -> Datagrams:
+    """Raises OSError when the name cannot be resolved."""
+    loop = asyncio.get_running_loop()
+    transport, ears = await loop.create_datagram_endpoint(
+        _Ears, remote_addr=(address.host, address.port)
+    )
+    return Datagrams(transport, ears)

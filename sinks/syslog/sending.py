@@ -1,0 +1,118 @@
+"""A batch, written as messages and delivered over what the address names."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from bridge.plugins import CloudEvent, Format, Rejected, Result, Unavailable
+from sinks.syslog.connection import Connection, connect
+from sinks.syslog.datagrams import Datagrams
+from sinks.syslog.errors import why
+from sinks.syslog.message import Style, frame
+from sinks.syslog.settings import Address, SyslogSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """CloudEvents as messages; pure."""
+
+    form: Format
+    style: Style
+
+    def write(self, batch: Sequence[CloudEvent], framing: str | None) -> list[bytes | Rejected]:
+        said = self.form.encode_each(batch)
+        return [self._try(*pair, framing) for pair in zip(batch, said, strict=True)]
+
+    def _try(
+        self, cloudevent: CloudEvent, text: bytes | Rejected, framing: str | None
+    ) -> bytes | Rejected:
+        if isinstance(text, Rejected):
+            return text
+        try:
+            message = self.style.write(cloudevent, text)
+            return message if framing is None else frame(message, framing)
+        except Rejected as error:
+            return error
+
+
+@dataclass(slots=True)
+class Stream:
+    """Over TCP or TLS. `limit` is for one batch, in seconds."""
+
+    settings: SyslogSettings
+    writer: Writer
+    limit: float
+    _connection: Connection | None = field(default=None)
+
+    async def send(self, batch: Sequence[CloudEvent]) -> list[Result]:
+        """Raises `Unavailable` when the receiver may not have all of it."""
+        written = self.writer.write(batch, self.settings.framing)
+        data = b"".join(one for one in written if isinstance(one, bytes))
+        if data:
+            async with translated(self.settings.to, self.limit):
+                await self._deliver(data)
+        return results(written)
+
+    async def enter(self) -> Connection:
+        """The connection that there is; a new one without any, or when certificates changed."""
+        known, tls = self._connection, self.settings.security
+        try:
+            context = tls.context() if tls else None
+        except Unavailable:
+            if known is None:
+                raise
+            return known  # half a rotation: what we have still works
+        if known is not None and known.context is context:
+            return known
+        await self.leave()
+        made = self._connection = await connect(self.settings.to, context, self.limit)
+        if self.settings.keep_connected:
+            await made.admitted()
+        return made
+
+    async def _deliver(self, data: bytes) -> None:
+        connection = await self.enter()
+        await connection.deliver(data)
+        if not self.settings.keep_connected:
+            await connection.finish()
+            await self.leave()
+
+    async def leave(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            try:
+                await connection.leave()
+            finally:
+                connection.abort()
+
+    def abort(self) -> None:
+        if self._connection is not None:
+            self._connection.abort()
+
+
+async def send_datagrams(
+    to: Address, datagrams: Datagrams, writer: Writer, batch: Sequence[CloudEvent], limit: float
+) -> list[Result]:
+    written = writer.write(batch, None)
+    messages = [one for one in written if isinstance(one, bytes)]
+    if messages:
+        async with translated(to, limit):
+            await datagrams.deliver(messages)
+    return results(written)
+
+
+def results(written: Sequence[bytes | Rejected]) -> list[Result]:
+    return [one if isinstance(one, Rejected) else None for one in written]
+
+
+@asynccontextmanager
+async def translated(to: Address, limit: float) -> AsyncGenerator[None]:
+    """What takes too long or fails is `Unavailable`, with the receiver's address."""
+    try:
+        async with asyncio.timeout(limit):
+            yield
+    except TimeoutError:
+        raise Unavailable(f"{to}: it did not take everything within {limit:g} s") from None
+    except (OSError, UnicodeError) as error:
+        raise Unavailable(f"{to}: {why(error, tls=to.scheme == 'tls')}") from None

@@ -1,0 +1,76 @@
+"""What every sink must do, done by syslog over TCP and TLS against a real rsyslog."""
+
+from uuid import uuid4
+
+import pytest
+from support.certificates import Certificates, issue
+from support.rsyslog import Rsyslog
+from support.sink_contract import FarSide, SinkContract
+
+from bridge.plugins import Place
+from sinks.syslog import SyslogSettings, sink
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory) -> Certificates:
+    return issue(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture(scope="module")
+def receiver(tmp_path_factory, certificates):
+    with Rsyslog(tmp_path_factory.mktemp("rsyslog"), certificates) as made:
+        yield made
+
+
+@pytest.fixture
+def rsyslog(receiver):
+    """Up and about, whatever the test before did to it."""
+    if not receiver.runs:
+        receiver.start()
+    receiver.resume()
+    return receiver
+
+
+class RsyslogFarSide(FarSide):
+    """One process for all tests: each is another host to it."""
+
+    place = Place({"vm_name": "web-1"}, sink="siem")
+
+    def __init__(self, rsyslog: Rsyslog, **keys) -> None:
+        self.rsyslog, self.host = rsyslog, uuid4().hex
+        given = {"type": "syslog", "max_size": "80KiB", "hostname": self.host}
+        self.settings = SyslogSettings.model_validate(given | keys)
+
+    async def received(self):
+        return [message.envelope for message in self.rsyslog.messages(self.host)]
+
+    async def down(self):
+        self.rsyslog.kill()
+
+    async def up(self):
+        self.rsyslog.start()
+
+    async def stall(self):
+        self.rsyslog.pause()
+
+    async def release(self):
+        self.rsyslog.resume()
+
+
+class Syslog(SinkContract):
+    plugin = sink
+    cannot_reject = "a syslog receiver never answers"
+
+
+class TestTcp(Syslog):
+    @pytest.fixture
+    async def far(self, rsyslog):
+        return RsyslogFarSide(rsyslog, address=rsyslog.address("tcp"))
+
+
+class TestTlsWithAConnectionForEachBatch(Syslog):
+    @pytest.fixture
+    async def far(self, rsyslog, certificates):
+        tls = {"ca": certificates.authority}
+        address = rsyslog.address("tls")
+        return RsyslogFarSide(rsyslog, address=address, tls=tls, keep_connected=False)
