@@ -151,7 +151,7 @@ class App:
             "sinks": sorted(config.sinks),
             "approvals": {
                 "from": sorted(config.approvals.sources),
-                "require": config.approvals.require,
+                "require": str(config.approvals.require),
                 "dryRun": config.approvals.dry_run,
             },
             "why": why,

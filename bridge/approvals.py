@@ -2,64 +2,105 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
+import uuid
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from bridge import inbound
+from bridge.allowing import named
 from bridge.cloudevent import CloudEvent
 from bridge.errors import Unavailable
-from bridge.journal.ballots import (
-    Receipt,
-    early,
-    end_wait,
-    grant_of,
-    receive,
-    seen,
-    votes,
-)
-from bridge.outcomes import Outcome, Voice, voice_given, voice_of
+from bridge.journal import Journal
+from bridge.journal.ballots import Event, Receipt, early, end_wait, grant_of, receive, seen
+from bridge.outcomes import Outcome, Voice
 from bridge.plugins import Delivery
-from bridge.policy import Refusal, as_vote, judge, objection, older, unchanged
+from bridge.proving import Proof, Prover
 from bridge.runtime import Runtime
 from bridge.speaker import Speaker
-from bridge.state import State, Tracked
-from bridge.votes import Approval, Given, Vote
+from bridge.votes import HTTP, SINK, Approval, Given, LocalOutcome, Refusal
+from bridge.weighing import EARLY, Scales, Weighed
 
-MOST_WAITING = 1000
-"""How many early approvals may wait; more than that is no accident."""
-_NO_VETO = "A hold does not stop Azure: the event goes ahead at notBefore."
-_TOLD_ALREADY = Refusal("not-approvable", "Azure was told before; it cannot be called back")
-_CROWD = Refusal("rate-limited", f"{MOST_WAITING} approvals wait for their events already")
+
+class Unauthorized(Exception):
+    """A local message that proves nobody whom we know; the sentence says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Message:
+    """What a delivery says, and what its sender proved; `refusal` when it proved too little."""
+
+    said: Sequence[Approval]
+    proof: Proof
+    refusal: Refusal | None = None
 
 
 @dataclass(slots=True)
 class Intake:
-    """The desk at which approvals are taken, one at a time, in the order of arrival."""
+    """The desk at which approvals are taken, one at a time, in the order of arrival.
+
+    A local caller waits *patience* seconds for Azure, to hear how it ended.
+    """
 
     runtime: Runtime
     speaker: Speaker
+    patience: float = 2.0
+    scales: Scales = field(init=False)
+    _prover: Prover = field(default_factory=Prover)
     _desk: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def take(self, delivery: Delivery, via: str) -> None:
+    def __post_init__(self) -> None:
+        self.scales = Scales(self.runtime, self.speaker)
+
+    async def take(self, delivery: Delivery, via: str, *, must_sign: bool = False) -> None:
         """Record what a delivery says; when this has returned it may be acknowledged.
 
         Raises `Unavailable` while the journal cannot be written: then it must come again.
         """
-        journal = self.runtime.journal
-        if journal.trouble:
-            raise Unavailable(journal.trouble)
+        journal = self._writable()
         async with self._desk:
             now = datetime.now(UTC)
             await self._settle(now)
-            receipt = await self._receipt(delivery, via, now)
+            receipt = await self._receipt(delivery, via, now, must_sign=must_sign)
             await journal.durably(lambda store: receive(store, receipt, time.time()))
         journal.announce()
+
+    async def take_local(
+        self, delivery: Delivery, via: str, identity: str | None
+    ) -> list[LocalOutcome]:
+        """Record a vote given to this very bridge, and say what became of it, event by event.
+
+        *identity* is who the caller is; None when only a signature can tell. Raises
+        `inbound.Malformed`, `Unauthorized`, and `Unavailable` while the journal cannot be written.
+        """
+        journal = self._writable()
+        if identity is not None and via == HTTP:
+            identity = named(self.speaker.rules.allow, identity)
+        delivery = replace(delivery, identity=identity or delivery.identity)
+        async with self._desk:
+            now = datetime.now(UTC)
+            await self._settle(now)
+            message = self._opened(delivery, uuid.uuid4().hex, must_sign=delivery.identity is None)
+            if message.refusal is not None:
+                self.speaker.count("refused", message.refusal.reason)
+                raise Unauthorized(message.refusal.detail)
+            weighed = await self._weigh(message, delivery, via, now, local=True)
+            receipt = _together([one.receipt for one in weighed])
+            await journal.durably(lambda store: receive(store, receipt, time.time()))
+        journal.announce()
+        return [one.outcome for one in weighed] if via == SINK else await self._heard(weighed)
 
     async def settle(self) -> datetime | None:
         """Look at the early ones; until when the next of them may wait."""
         async with self._desk:
             return await self._settle(datetime.now(UTC))
+
+    def _writable(self) -> Journal:
+        journal = self.runtime.journal
+        if journal.trouble:
+            raise Unavailable(journal.trouble)
+        return journal
 
     async def _settle(self, now: datetime) -> datetime | None:
         """An early approval becomes a vote when its event shows, and a stray when it does not."""
@@ -73,33 +114,49 @@ class Intake:
             if given.approval.event_key not in state.tracked and now < until:
                 still.append(until)
                 continue
-            receipt = await self._weigh(given, state, now, waited=True)
+            weighed = await self.scales.weigh(given, state, now, waited=True)
             await journal.durably(
-                lambda store, number=number, receipt=receipt: end_wait(  # type: ignore[misc]
-                    store, number, receipt, time.time()
+                lambda store, number=number, weighed=weighed: end_wait(  # type: ignore[misc]
+                    store, number, weighed.receipt, time.time()
                 )
             )
             journal.announce()
         return min(still, default=None)
 
-    async def _receipt(self, delivery: Delivery, via: str, now: datetime) -> Receipt:
-        receipt = await self._content(delivery, via, now)
+    async def _receipt(
+        self, delivery: Delivery, via: str, now: datetime, *, must_sign: bool
+    ) -> Receipt:
+        receipt = await self._content(delivery, via, now, must_sign=must_sign)
         if delivery.checkpoint is not None:
             receipt = replace(receipt, checkpoint=(via, *delivery.checkpoint))
         return receipt
 
-    async def _content(self, delivery: Delivery, via: str, now: datetime) -> Receipt:
+    async def _content(
+        self, delivery: Delivery, via: str, now: datetime, *, must_sign: bool
+    ) -> Receipt:
         if delivery.unread is not None:
             self.speaker.count("dropped", delivery.unread)
             return Receipt()
         try:
-            said = inbound.read(delivery.body, delivery.headers, delivery.position)
+            message = self._opened(delivery, delivery.position, must_sign=must_sign)
         except inbound.NotForUs:
             self.speaker.count("dropped", "not-an-approval")
             return Receipt()
         except inbound.Malformed as error:
             return Receipt(events=self._malformed(delivery, via, str(error), now))
-        return await self._read(said, delivery, via, now)
+        weighed = await self._weigh(message, delivery, via, now)
+        return _together([one.receipt for one in weighed])
+
+    def _opened(self, delivery: Delivery, fallback: str | None, *, must_sign: bool) -> _Message:
+        """Who it is from comes before what it says; neither is believed without the other."""
+        body, headers = inbound.unwrap(delivery.body, delivery.headers)
+        allow = self.speaker.rules.allow
+        proof = self._prover.prove(allow, headers, body, must_sign=must_sign)
+        if isinstance(proof, Refusal):
+            return _Message(inbound.read(body, headers, fallback), Proof(), proof)
+        signed = proof.identity is not None
+        said = inbound.read(body, headers, fallback, signed=signed)
+        return _Message(said, proof if signed else Proof(delivery.identity))
 
     def _malformed(self, delivery: Delivery, via: str, why: str, now: datetime) -> list[CloudEvent]:
         key = delivery.position or inbound.fingerprint(delivery.body)
@@ -107,107 +164,71 @@ class Intake:
         told = Outcome("refused", None, voice, reason="malformed", detail=why)
         return self.speaker.stray(told, now)
 
-    async def _read(
-        self, said: Sequence[Approval], delivery: Delivery, via: str, now: datetime
-    ) -> Receipt:
-        state = await self.runtime.journal.load()
-        whole = Receipt()
-        for approval in said:
-            key = (approval.key, approval.event_key)
-            if await self.runtime.journal.run(lambda store, key=key: seen(store, *key)):  # type: ignore[misc]
-                self.speaker.count("dropped", "duplicate")
-                continue
-            given = Given(approval, via, now, delivery.identity, delivery.position)
-            part = await self._weigh(given, state, now)
-            whole = Receipt(
-                votes=(*whole.votes, *part.votes),
-                early=(*whole.early, *part.early),
-                keys=(*whole.keys, key),
-                events=(*whole.events, *part.events),
-            )
-        return whole
-
     async def _weigh(
-        self, given: Given, state: State, now: datetime, *, waited: bool = False
-    ) -> Receipt:
-        """Make a vote of an approval, or a refusal, or let it wait for its event."""
-        known = state.tracked.get(given.approval.event_key)
-        if known is None:
-            return await self._unknown(given, state, now, waited=waited)
-        if not self.speaker.concerns(known):
-            self.speaker.count("dropped", "not-ours")
-            return Receipt()
-        refusal = objection(given.approval, known.event, self.speaker.rules, given.identity)
-        if refusal is not None:
-            return self._refused(refusal, as_vote(given, known.event, known.life, now), known, now)
-        return await self._cast(as_vote(given, known.event, known.life, now), known, now)
+        self, message: _Message, delivery: Delivery, via: str, now: datetime, *, local: bool = False
+    ) -> list[Weighed]:
+        journal, proof = self.runtime.journal, message.proof
+        state, found = await journal.load(), []
+        for approval in message.said:
+            given = Given(
+                approval, via, now, proof.identity, delivery.position, proof.signed_at, local
+            )
+            key = (given.seen_as, approval.event_key)
+            if not await journal.run(lambda store, key=key: seen(store, *key)):  # type: ignore[misc]
+                weighed = await self.scales.weigh(given, state, now, refusal=message.refusal)
+                found.append(_remembering(weighed, key, local=local))
+                continue
+            self.speaker.count("dropped", "duplicate")
+            if local:
+                found.append(await self.scales.again(given, state, now))
+        return found
 
-    async def _unknown(self, given: Given, state: State, now: datetime, *, waited: bool) -> Receipt:
-        """Over, too early, or nothing that anybody here has ever seen."""
-        if given.approval.event_key in state.ended:
-            why = Refusal("expired", "the scheduled event is over")
-        elif waited:
-            why = Refusal("unknown-event", "no such scheduled event was seen here")
-        elif len(await self.runtime.journal.run(early)) >= MOST_WAITING:
-            why = _CROWD
-        else:
-            return Receipt(early=[given])
-        told = Outcome(
-            "refused",
-            given.approval.event_key,
-            voice_given(given),
-            reason=why.reason,
-            detail=why.detail,
-        )
-        return Receipt(events=self.speaker.stray(told, now))
+    async def _heard(self, weighed: Sequence[Weighed]) -> list[LocalOutcome]:
+        """What the caller is told; who has just satisfied the policy hears what Azure said."""
+        outcomes = [one.outcome for one in weighed]
+        due = [one.event for one in weighed if _is_due(one.outcome) and one.event]
+        if not due:
+            return outcomes
+        told = await self._granted(due)
+        return [
+            replace(one.outcome, outcome="granted")
+            if _is_due(one.outcome) and one.event in told
+            else one.outcome
+            for one in weighed
+        ]
 
-    async def _cast(self, vote: Vote, known: Tracked, now: datetime) -> Receipt:
-        """A vote counts unless it says nothing new, or comes too late to change anything."""
-        rules, event = self.speaker.rules, (vote.event_key, vote.life)
-        cast, told = await self.runtime.journal.run(
-            lambda store: (votes(store, *event), grant_of(store, event))
-        )
-        standing = next((one for one in cast if one.voice == vote.voice), None)
-        if standing is not None and older(vote, standing):
-            self.speaker.count("dropped", "older")
-            return Receipt()
-        if standing is not None and unchanged(vote, standing, known.event, rules):
-            self.speaker.count("dropped", "unchanged")
-            return Receipt()
-        if told == "granted" and vote.decision == "hold":
-            return self._refused(_TOLD_ALREADY, vote, known, now)
-        others = [one for one in cast if one.voice != vote.voice]
-        return Receipt(votes=[vote], events=self._recorded(vote, others, known, now))
+    async def _granted(self, due: Sequence[Event]) -> set[Event]:
+        """Which of these Azure has taken, as soon as it has taken all, or patience ends."""
+        journal, told = self.runtime.journal, set[Event]()
+        with journal.news() as news, suppress(TimeoutError):
+            async with asyncio.timeout(self.patience):
+                while len(told) < len(set(due)):
+                    news.clear()
+                    states = await journal.run(lambda s: {one: grant_of(s, one) for one in due})
+                    told = {one for one, state in states.items() if state == "granted"}
+                    if len(told) < len(states):
+                        await news.wait()
+        return told
 
-    def _refused(self, why: Refusal, vote: Vote, known: Tracked, now: datetime) -> Receipt:
-        told = Outcome(
-            "refused",
-            vote.event_key,
-            voice_of(vote),
-            known,
-            policy=self.speaker.rules.require,
-            reason=why.reason,
-            detail=why.detail,
-        )
-        return Receipt(events=self.speaker.answer(told, known, now))
 
-    def _recorded(
-        self, vote: Vote, others: Sequence[Vote], known: Tracked, now: datetime
-    ) -> list[CloudEvent]:
-        """`approval.recorded`, unless this vote is the one that satisfies the policy."""
-        rules = self.speaker.rules
-        judgement = judge(known.event, [*others, vote], rules, now)
-        if judgement.satisfied and not rules.dry_run:
-            return []
-        told = Outcome(
-            "recorded",
-            vote.event_key,
-            voice_of(vote),
-            known,
-            judgement,
-            rules.require,
-            detail=_NO_VETO if vote.decision == "hold" else None,
-            dry_run=rules.dry_run,
-            would_grant=judgement.satisfied,
-        )
-        return self.speaker.answer(told, known, now)
+def _is_due(outcome: LocalOutcome) -> bool:
+    return outcome.outcome == "pending" and outcome.reason != EARLY
+
+
+def _remembering(weighed: Weighed, key: tuple[str, str], *, local: bool) -> Weighed:
+    """What had no right to be said takes nobody's key; a refused caller may try again."""
+    refused = weighed.outcome.outcome == "refused"
+    if refused and (local or weighed.outcome.reason == "unauthorized"):
+        return weighed
+    return replace(weighed, receipt=replace(weighed.receipt, keys=[key]))
+
+
+def _together(receipts: Iterable[Receipt]) -> Receipt:
+    """Several as one, to be written in one transaction."""
+    parts = list(receipts)
+    return Receipt(
+        votes=[vote for part in parts for vote in part.votes],
+        early=[given for part in parts for given in part.early],
+        keys=[key for part in parts for key in part.keys],
+        events=[event for part in parts for event in part.events],
+    )

@@ -128,7 +128,8 @@ def _first(known: Tracked, facts: Facts) -> tuple[Tracked, list[Transition]]:
     what: What = "started" if known.event.status == STARTED else "scheduled"
     states = {digest(known.event): 1}
     happened = Transition(what, known.event, known.life, known.affected)
-    return replace(known, announced=True, states=states), [happened]
+    since = known.since or facts.now
+    return replace(known, announced=True, states=states, since=since), [happened]
 
 
 def _again(known: Tracked, now: Tracked, facts: Facts) -> tuple[Tracked, list[Transition]]:

@@ -1,16 +1,21 @@
 """The moving parts of one bridge: poller, sinks, approval sources; started, changed and stopped."""
 
 import asyncio
+import json
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from bridge.cloudevent import CloudEvent
 from bridge.config import Config
+from bridge.errors import Unavailable
 from bridge.fleet import Fleet
 from bridge.metadata import Accepted, Problem
+from bridge.plugins import Delivery
 from bridge.poller import Poller
 from bridge.runtime import Runtime
 from bridge.supervise import supervise
+from bridge.votes import SINK
 
 if TYPE_CHECKING:
     from bridge.listeners import Listeners
@@ -30,7 +35,7 @@ class Engine:
     def __post_init__(self) -> None:
         runtime, group = self.runtime, self.group
         self.fleet = Fleet(
-            runtime.journal, lambda: runtime.identity.place, runtime.status.sinks, group
+            runtime.journal, lambda: runtime.identity.place, runtime.status.sinks, group, self._vote
         )
         self._source = self._poller()
 
@@ -45,11 +50,14 @@ class Engine:
         from bridge.approvals import Intake  # noqa: PLC0415
         from bridge.granting import Granting  # noqa: PLC0415
         from bridge.listeners import Listeners  # noqa: PLC0415
+        from bridge.posting import Posting  # noqa: PLC0415
         from bridge.speaker import Speaker  # noqa: PLC0415
 
         speaker = Speaker(self.runtime)
         intake = Intake(self.runtime, speaker)
-        granting = Granting(self.runtime, speaker, intake, self._approve)
+        posting = Posting(self.runtime, speaker, self._approve, self._reread)
+        granting = Granting(self.runtime, speaker, intake, posting)
+        self.runtime.take_local = intake.take_local
         self._listeners = Listeners(self.runtime, intake, self.group)
         await self._listeners.employ(self.runtime.config.approvals.sources)
         self._run("granting", supervise("granting", granting.run, most=5.0))
@@ -100,6 +108,17 @@ class Engine:
         self, event_ids: Sequence[str], incarnation: int | str | None
     ) -> Accepted | Problem:
         return await self._source.approve(event_ids, incarnation)
+
+    async def _vote(self, event: CloudEvent, sink: str) -> None:
+        """A sink's `then: approve`: this VM's vote, once for each CloudEvent."""
+        take, mine = self.runtime.take_local, self.runtime.identity.vm_name
+        if take is None or mine is None:
+            raise Unavailable("no approvals are taken yet")
+        said = {"eventId": event.data["eventId"], "resource": mine, "id": f"{sink}:{event.id}"}
+        await take(Delivery(json.dumps(said).encode()), SINK, f"sink:{sink}")
+
+    def _reread(self) -> None:
+        self._source.hurry()
 
     def _run(self, name: str, work: Coroutine[Any, Any, None]) -> None:
         self._tasks[name] = self.group.create_task(work, name=name)

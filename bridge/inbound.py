@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bridge.signatures import HEADERS, ID, SIGNATURE, TIMESTAMP, is_signed
 from bridge.strictjson import decode
 from bridge.votes import DECISIONS, Approval
 
@@ -19,8 +20,9 @@ _OURS = "azure.scheduledevents."
 _TEXT_LIMIT = 512
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 _ATTRIBUTE = re.compile(r"ce[_-]([a-z0-9]+)")
-_TYPE, _WEBHOOK_ID = "content-type", "webhook-id"
+_TYPE = "content-type"
 _STRUCTURED = "application/cloudevents"
+_PAYLOAD = "payload"
 _SAID_OF_ALL = ("approver", "resource", "decision", "reason")
 
 Headers = Sequence[tuple[str, bytes]]
@@ -41,19 +43,45 @@ class _Message:
     id: str | None = None
 
 
-def read(body: bytes, headers: Headers, position: str | None = None) -> list[Approval]:
+def unwrap(body: bytes, headers: Headers) -> tuple[bytes, Headers]:
+    """What was really sent, where a transport has no headers for the signature.
+
+    Then it comes as a JSON object that holds the three headers, and the signed text as `payload`.
+    Raises `Malformed` for what is too large to be looked at.
+    """
+    if len(body) > LARGEST:
+        raise Malformed(f"it has {len(body)} bytes; at most {LARGEST} are read")
+    if is_signed(headers) or SIGNATURE.encode() not in body:
+        return body, headers
+    try:
+        found = decode(body)
+        if not isinstance(found, dict) or set(found) != {*HEADERS, _PAYLOAD}:
+            return body, headers
+        found[TIMESTAMP] = str(found[TIMESTAMP])
+        texts = {name: found[name].encode() for name in (*HEADERS, _PAYLOAD)}
+    except (ValueError, AttributeError):
+        return body, headers
+    return texts[_PAYLOAD], [(name, texts[name]) for name in HEADERS]
+
+
+def read(
+    body: bytes, headers: Headers, position: str | None = None, *, signed: bool = False
+) -> list[Approval]:
     """What a message says, an approval for each scheduled event that it names.
 
-    Raises `Malformed` or `NotForUs`, and nothing else, whatever the bytes are.
+    Raises `Malformed` or `NotForUs`, and nothing else, whatever the bytes are. Of one that is
+    *signed* nothing is read from the headers, but for its webhook-id.
     """
     if len(body) > LARGEST:
         raise Malformed(f"it has {len(body)} bytes; at most {LARGEST} are read")
     found = _single(headers)
-    message = _message(body, found)
+    message = _message(body, found, signed=signed)
     data = message.data
+    if signed and message.id not in (None, found.get(ID)):
+        raise Malformed("its webhook-id is not the CloudEvent's id")
     if not isinstance(data, dict):
         raise Malformed("its data is not a JSON object")
-    given = _text(data, "id") or _text(found, _WEBHOOK_ID)
+    given = _text(data, "id") or _text(found, ID)
     fallback = position or fingerprint(body)
     key = message.key or given or fallback
     shown = message.id or given or fallback
@@ -73,7 +101,7 @@ def _single(headers: Headers) -> dict[str, str]:
         name = spelt.lower()
         if attribute := _ATTRIBUTE.fullmatch(name):
             name = f"ce_{attribute[1]}"
-        elif name not in {_TYPE, _WEBHOOK_ID}:
+        elif name not in {_TYPE, ID}:
             continue
         if name in found:
             raise Malformed(f"the header {name} stands twice")
@@ -84,7 +112,7 @@ def _single(headers: Headers) -> dict[str, str]:
     return found
 
 
-def _message(body: bytes, headers: Mapping[str, str]) -> _Message:
+def _message(body: bytes, headers: Mapping[str, str], *, signed: bool) -> _Message:
     """The content type tells the mode: a structured message may repeat attributes as headers."""
     kind = _media_type(headers.get(_TYPE, ""))
     if kind in {_STRUCTURED, f"{_STRUCTURED}+json"}:
@@ -94,6 +122,8 @@ def _message(body: bytes, headers: Mapping[str, str]) -> _Message:
     attributes = {name[3:]: value for name, value in headers.items() if name.startswith("ce_")}
     if attributes:
         _refuse_stranger(attributes)
+        if signed:
+            raise Malformed("a signature does not cover headers; sign a structured CloudEvent")
         _must_be_json(kind)
         return _checked(attributes, _json(body))
     data = _json(body)

@@ -42,11 +42,11 @@ class Listener:
             await self._lookback(),
             self._heard,
         )
-        place = self.runtime.identity.place
+        place, must_sign = self.runtime.identity.place, self.settings.trust == "signed"
         async with plugin.open(self.settings, place, listening) as deliveries:
             self._heard(None)
             async for delivery in deliveries:
-                await self.intake.take(delivery, self.name)
+                await self.intake.take(delivery, self.name, must_sign=must_sign)
                 if delivery.ack is not None:
                     await delivery.ack()
                 self.status.received += 1

@@ -13,7 +13,7 @@ from bridge.observer import Observer
 from bridge.state import Tracked, Transition, What
 
 News = Literal["degraded", "recovered", "snapshot"]
-Became = Literal["recorded", "granted", "refused", "failed"]
+Became = Literal["recorded", "granted", "refused", "failed", "due"]
 KINDS = (
     *get_args(What),
     *(f"approval.{became}" for became in get_args(Became)),

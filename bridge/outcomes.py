@@ -14,15 +14,18 @@ from bridge.policy import Judgement
 from bridge.state import Tracked
 from bridge.votes import Given, Vote
 
-_SEVERITY = {"recorded": 9, "granted": 9, "refused": 13, "failed": 18}
+_SEVERITY = {"recorded": 9, "granted": 9, "refused": 13, "failed": 18, "due": 13}
 _ALARMING = frozenset({"unauthorized", "replayed"})
 
 
 @dataclass(frozen=True, slots=True)
 class Voice:
-    """Who said what through which channel: the part of an outcome that names its cause."""
+    """Who said what through which channel: the part of an outcome that names its cause.
 
-    approval: str
+    A reminder is nobody's: it has no approval, and its key is how long before notBefore it comes.
+    """
+
+    approval: str | None
     key: str
     decision: str | None
     approver: str | None
@@ -99,6 +102,8 @@ def outcome(told: Outcome, observer: Observer, now: datetime) -> CloudEvent:
 def _parts(kind: str, told: Outcome) -> list[str]:
     if told.kind in {"granted", "failed"} and told.known is not None:
         return [told.known.event.key, kind, str(told.known.life)]
+    if told.kind == "due" and told.known is not None:
+        return [told.known.event.key, kind, str(told.known.life), told.voice.key]
     return [told.event_key or "-", kind, told.voice.key, told.reason or ""]
 
 

@@ -5,31 +5,26 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
+from bridge.allowing import Allow, denied, speaks_for_all
+from bridge.automatic import Auto, chosen
 from bridge.model import STARTED, ScheduledEvent
-from bridge.votes import Announced, Approval, Given, Vote
-
-Require = Literal["any", "each-resource"]
-
-_HARSHNESS = {"freeze": 0, "reboot": 1, "redeploy": 2, "preempt": 3, "terminate": 3}
+from bridge.quorum import Require, tally, uncounted
+from bridge.standing import lapsed
+from bridge.votes import AUTO, Announced, Given, Refusal, Vote
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What the operator asks for."""
+    """What the operator asks for; `vm_name` is this VM's, while it is known."""
 
     require: Require = "each-resource"
     leader: Literal["first-resource", "none"] = "first-resource"
     takeover_after: timedelta = timedelta(seconds=5)
     hold_timeout: timedelta = timedelta(minutes=10)
     dry_run: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Why an approval does not count: a stable word, and a sentence."""
-
-    reason: str
-    detail: str
+    allow: tuple[Allow, ...] = ()
+    auto: tuple[Auto, ...] = ()
+    vm_name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,23 +43,24 @@ class Judgement:
     causes: tuple[Vote, ...] = ()
 
 
-def objection(
-    approval: Approval, event: ScheduledEvent, rules: Rules, identity: str | None = None
-) -> Refusal | None:
-    """Why an approval cannot count for *event*; None when it can.
+def objection(given: Given, vote: Vote, event: ScheduledEvent, rules: Rules) -> Refusal | None:
+    """Why what was given cannot count as *vote* on *event*; None when it can.
 
-    *identity* is what the transport proved of the sender: then that is its name.
+    What may not be said comes before what makes no sense: a stranger learns nothing here.
     """
-    if identity is not None and approval.approver not in (None, identity):
-        return Refusal("unauthorized", f"the sender is {identity}, and speaks under another name")
+    if given.identity is not None and given.approval.approver not in (None, given.identity):
+        why = f"the sender is {given.identity}, and speaks under another name"
+        return Refusal("unauthorized", why)
+    if (refusal := denied(rules.allow, vote, event)) is not None:
+        return refusal
     if event.status == STARTED:
         return Refusal("expired", "the scheduled event has started")
-    if approval.resource is not None:
-        known = event.names(approval.resource)
-        return None if known else Refusal("not-approvable", "the event does not name that resource")
-    if rules.require == "each-resource" and len(event.resources) > 1:
+    if vote.resource and not event.names(vote.resource):
+        return Refusal("not-approvable", "the event does not name that resource")
+    needs_one = rules.require == "each-resource" and len(event.resources) > 1
+    if needs_one and not vote.resource and not _for_all(vote, event, rules):
         return Refusal("resource-required", "the event has several VMs; name one in resource")
-    return None
+    return uncounted(vote, rules.require)
 
 
 def as_vote(given: Given, event: ScheduledEvent, life: int, now: datetime) -> Vote:
@@ -84,73 +80,39 @@ def as_vote(given: Given, event: ScheduledEvent, life: int, now: datetime) -> Vo
         position=given.position,
         reason=approval.reason,
         about=Announced(event.event_type, event.resources, event.not_before),
+        signed_at=given.signed_at,
+        local=given.local,
     )
-
-
-def lapsed(vote: Vote, event: ScheduledEvent) -> bool:
-    """Whether the event turned for the worse since the vote: more VMs, harsher, or earlier."""
-    before = vote.about
-    named = {name.casefold() for name in before.resources}
-    if any(name.casefold() not in named for name in event.resources):
-        return True
-    if _harsher(before.event_type.casefold(), event.event_type.casefold()):
-        return True
-    if event.not_before is None or before.not_before is None:
-        return False
-    return event.not_before < before.not_before
-
-
-def _harsher(before: str, now: str) -> bool:
-    """What is not known to be as mild is taken for harsher."""
-    if before == now:
-        return False
-    if before in _HARSHNESS and now in _HARSHNESS:
-        return _HARSHNESS[now] > _HARSHNESS[before]
-    return True
-
-
-def unchanged(vote: Vote, standing: Vote, event: ScheduledEvent, rules: Rules) -> bool:
-    """Whether *vote* says again what still stands."""
-    if vote.decision != standing.decision or lapsed(standing, event):
-        return False
-    return vote.decision != "hold" or vote.at < standing.at + rules.hold_timeout
-
-
-def older(vote: Vote, standing: Vote) -> bool:
-    """Whether *vote* was given before *standing*, as far as their positions tell.
-
-    Positions in one log can be compared; else what arrives later is later.
-    """
-    if vote.position is None or standing.position is None:
-        return False
-    log, _, offset = vote.position.rpartition("/")
-    other_log, _, other = standing.position.rpartition("/")
-    if not log or log != other_log or not (_is_number(offset) and _is_number(other)):
-        return False
-    return int(offset) < int(other)
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= 20
 
 
 def judge(event: ScheduledEvent, votes: Iterable[Vote], rules: Rules, now: datetime) -> Judgement:
     """Count the votes that still stand. A hold that has not expired keeps everything waiting."""
-    standing = [vote for vote in votes if not lapsed(vote, event)]
+    standing = [vote for vote in votes if not lapsed(vote, event) and _counts(vote, event, rules)]
     approvals = sorted((v for v in standing if v.decision == "approve"), key=lambda v: v.at)
     ends = {vote: vote.at + rules.hold_timeout for vote in standing if _holds(vote, standing)}
     active = [vote for vote, end in ends.items() if now < end]
-    have, missing, enough = _count(event, approvals, rules.require)
+    found = tally(event, approvals, rules.require, lambda vote: _for_all(vote, event, rules))
     free = [*(v.at for v in standing if v.decision == "release"), *ends.values()]
     return Judgement(
-        satisfied=enough is not None and not active,
-        have=have,
-        missing=missing,
+        satisfied=found.since is not None and not active,
+        have=found.have,
+        missing=found.missing,
         holds=tuple(_shown(vote) for vote in active),
-        since=None if enough is None else max([enough, *free]),
+        since=None if found.since is None else max([found.since, *free]),
         until=min((ends[vote] for vote in active), default=None),
         causes=tuple(approvals),
     )
+
+
+def _counts(vote: Vote, event: ScheduledEvent, rules: Rules) -> bool:
+    """Whether the rules of today would let it be cast: they may have changed since."""
+    if vote.via == AUTO:
+        return chosen(rules.auto, event, rules.vm_name) == vote.resource
+    return denied(rules.allow, vote, event) is None
+
+
+def _for_all(vote: Vote, event: ScheduledEvent, rules: Rules) -> bool:
+    return vote.via == AUTO or speaks_for_all(rules.allow, vote, event)
 
 
 def _holds(vote: Vote, standing: Sequence[Vote]) -> bool:
@@ -159,6 +121,7 @@ def _holds(vote: Vote, standing: Sequence[Vote]) -> bool:
         other.decision == "release"
         and not other.resource
         and other.approver == vote.approver
+        and other.verified >= vote.verified
         and other.at >= vote.at
         for other in standing
     )
@@ -166,22 +129,6 @@ def _holds(vote: Vote, standing: Sequence[Vote]) -> bool:
 
 def _shown(vote: Vote) -> str:
     return f"{vote.approver}@{vote.resource}" if vote.resource else vote.approver
-
-
-def _count(
-    event: ScheduledEvent, approvals: Sequence[Vote], require: Require
-) -> tuple[tuple[str, ...], tuple[str, ...], datetime | None]:
-    """Who or what is approved for, what is missing, and since when nothing is; oldest first."""
-    if require == "any" or not event.resources:
-        have = tuple(dict.fromkeys(vote.approver for vote in approvals))
-        return (have, (), approvals[0].at) if have else ((), ("any",), None)
-    first: dict[str, datetime] = {}
-    for vote in approvals:
-        for name in [vote.resource] if vote.resource else event.resources:
-            first.setdefault(name.casefold(), vote.at)
-    have = tuple(name for name in event.resources if name.casefold() in first)
-    missing = tuple(name for name in event.resources if name.casefold() not in first)
-    return have, missing, None if missing else max(first[name.casefold()] for name in have)
 
 
 def turn(

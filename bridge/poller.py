@@ -5,7 +5,7 @@ import logging
 import random
 import time
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
@@ -45,6 +45,7 @@ class Poller:
     boot_id: str | None = None
     budget: Budget = field(default_factory=Budget)
     _client: Metadata | None = None
+    _hurry: asyncio.Event = field(default_factory=asyncio.Event)
     _state: State = field(default_factory=State)
     _reader: Reader = field(default_factory=Reader)
     _outage: Outage = field(default_factory=lambda: Outage(timedelta()))
@@ -67,7 +68,17 @@ class Poller:
             async with self._metadata(endpoint) as metadata, self._reached(metadata):
                 while not self._lost_track():
                     problem = await self.poll(metadata)
-                    await asyncio.sleep(self._pause(problem))
+                    await self._rest(self._pause(problem), hurried=problem is None)
+
+    def hurry(self) -> None:
+        """Read the document as soon as the budget allows: it is not what we thought."""
+        self._hurry.set()
+
+    async def _rest(self, seconds: float, *, hurried: bool) -> None:
+        self._hurry.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await (self._hurry.wait() if hurried else asyncio.sleep(seconds))
 
     async def once(self) -> bool:
         """Poll one time; whether there was a useful answer."""

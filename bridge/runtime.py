@@ -1,7 +1,7 @@
 """The running bridge as the web and the commands see it: its parts, and what operators may do."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -11,7 +11,12 @@ from bridge.config import Config
 from bridge.identity import Identity
 from bridge.journal import Journal
 from bridge.journal.places import dead_letter, drop_letter, replay_letter, replay_sink
+from bridge.plugins import Delivery
 from bridge.status import Status
+from bridge.votes import LocalOutcome
+
+TakeLocal = Callable[[Delivery, str, str | None], Awaitable[list[LocalOutcome]]]
+"""Take a vote that was given to this very bridge: what, through which door, from whom."""
 
 
 @dataclass(slots=True)
@@ -24,6 +29,7 @@ class Runtime:
     status: Status
     version: str
     boot_id: str | None = None
+    take_local: TakeLocal | None = None
     _audited: datetime = field(default=datetime.min.replace(tzinfo=UTC))
 
     async def audit(self, action: str, *, actor: str, via: str, detail: Mapping[str, Any]) -> None:

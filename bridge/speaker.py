@@ -13,6 +13,8 @@ from bridge.state import Tracked
 
 log = logging.getLogger(__name__)
 
+MOST_UNAUTHORIZED = 60
+"""How many refusals of strangers are published in a minute; all are counted."""
 _LOG_STRAYS = 60.0
 
 
@@ -23,6 +25,8 @@ class Speaker:
     runtime: Runtime
     _logged: float | None = None
     _unsaid: int = field(default=0)
+    _unauthorized: int = 0
+    _minute_ends: float = 0.0
 
     @property
     def rules(self) -> Rules:
@@ -34,6 +38,9 @@ class Speaker:
             takeover_after=timedelta(seconds=asked.takeover_after),
             hold_timeout=timedelta(seconds=asked.hold_timeout),
             dry_run=asked.dry_run,
+            allow=asked.allow,
+            auto=asked.auto,
+            vm_name=self.runtime.identity.vm_name,
         )
 
     def turn(self, known: Tracked) -> int | None:
@@ -61,12 +68,23 @@ class Speaker:
         log.log(level, f"approval.{told.kind}", extra=fields)  # noqa: G004  a stable name
         return outcome(told, self.runtime.identity.observer, now)
 
-    def answer(self, told: Outcome, known: Tracked, now: datetime) -> list[CloudEvent]:
-        """Only the bridge that leads on an event says what became of a vote from a bus."""
-        if self.turn(known) != 0:
+    def answer(
+        self, told: Outcome, known: Tracked, now: datetime, *, local: bool = False
+    ) -> list[CloudEvent]:
+        """Who leads on an event says what became of a vote from a bus; of a local one, we do."""
+        if not (local or self.turn(known) == 0) or self._too_much(told):
             self.count(told.kind, told.reason or "")
             return []
         return [self.publish(told, now)]
+
+    def _too_much(self, told: Outcome) -> bool:
+        """Whoever has no right to speak must not be able to fill the journal by speaking."""
+        if told.reason != "unauthorized" or told.voice.verified:
+            return False
+        if time.monotonic() >= self._minute_ends:
+            self._minute_ends, self._unauthorized = time.monotonic() + 60.0, 0
+        self._unauthorized += 1
+        return self._unauthorized > MOST_UNAUTHORIZED
 
     def stray(self, told: Outcome, now: datetime) -> list[CloudEvent]:
         """What nobody acts on: counted, logged once a minute, and answered only if asked to."""

@@ -12,7 +12,10 @@ What = Literal["scheduled", "updated", "started", "completed", "canceled"]
 
 @dataclass(frozen=True, slots=True)
 class Tracked:
-    """A scheduled event that is pending, as last seen, and what we have said of it."""
+    """A scheduled event that is pending, as last seen, and what we have said of it.
+
+    `since` is when it was first announced in this life.
+    """
 
     event: ScheduledEvent
     life: int = 1
@@ -21,6 +24,7 @@ class Tracked:
     states: Mapping[str, int] = field(default_factory=dict)
     missing_since: datetime | None = None
     booted: bool = False
+    since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,10 @@
 What only `seb check` and the schema need is imported from `describe` and `schema` where it is used.
 """
 
+from bridge.config.approvals import Approvals
 from bridge.config.errors import ConfigError
 from bridge.config.load import fingerprint, load
 from bridge.config.models import (
-    Approvals,
     CloudEvents,
     Config,
     Http,

@@ -3,22 +3,10 @@
 from collections.abc import Iterator
 
 from bridge import platform
-from bridge.config.models import Approvals, Config, Http, Source
+from bridge.config.describe_approvals import describe_approvals
+from bridge.config.models import Config, Http, Source
 from bridge.fields import write_duration
 from bridge.plugins import SinkSettings
-
-_TRUST = {
-    "transport": "whoever may publish there is believed",
-    "signed": "each must be signed",
-}
-_REQUIRE = {
-    "any": "One approval is enough for all VMs of a scheduled event.",
-    "each-resource": "A scheduled event is approved when each of its VMs was approved for.",
-}
-_LEADER = {
-    "first-resource": "The bridge on the event's first VM tells Azure, each next one {} later.",
-    "none": "Every bridge on one of the event's VMs tells Azure at once.",
-}
 
 
 def describe(config: Config) -> list[str]:
@@ -28,7 +16,7 @@ def describe(config: Config) -> list[str]:
         *_source(config.source),
         *_cloudevents(config),
         *(_sink(name, sink) for name, sink in config.sinks.items()),
-        *_approvals(config.approvals),
+        *describe_approvals(config.approvals, config.http),
         *_journal(config),
         *_http(config.http),
         _control(config.control_group),
@@ -80,22 +68,6 @@ def _sink(name: str, sink: SinkSettings) -> str:
     return f"Sink {name} {sink.describe()} ({'; '.join(details)})."
 
 
-def _approvals(asked: Approvals) -> Iterator[str]:
-    if not asked.sources:
-        yield "Takes no approvals: approvals.from names no source."
-        return
-    for name, source in asked.sources.items():
-        yield f"Approvals from {name} {source.describe()}; {_TRUST[source.trust]}."
-    yield _REQUIRE[asked.require]
-    yield _LEADER[asked.leader].format(write_duration(asked.takeover_after))
-    hold, early = write_duration(asked.hold_timeout), write_duration(asked.early_grace)
-    yield f"A hold counts for {hold}, and never stops Azure; a vote waits {early} for its event."
-    if asked.answer_strays:
-        yield "Publishes refusals of what no bridge acts on: one bridge of a topic should do that."
-    if asked.dry_run:
-        yield "Dry run: decides and publishes, and tells Azure nothing."
-
-
 def _journal(config: Config) -> Iterator[str]:
     places = [config.state_dir] if config.state_dir else platform.state_dirs()
     where = ", else in ".join(str(place) for place in places)
@@ -118,6 +90,9 @@ def _http(http: Http) -> Iterator[str]:
             yield "That address is not loopback and not encrypted, as insecure: true says."
         for token in http.tokens:
             yield f"Token {token.name} may {' and '.join(token.scopes)}."
+    if http.listen and http.webhook_origins:
+        origins = ", ".join(http.webhook_origins)
+        yield f"Consents to CloudEvents webhooks with approvals from {origins}."
     if http.probes_listen:
         yield f"Serves probes and metrics, without a token, at http://{http.probes_listen}."
 

@@ -104,9 +104,10 @@ def _build(data: Any, file: Path | None) -> tuple[Config | None, list[Problem]]:
     given = {key: value for key, value in (data or {}).items() if value is not None}
     written = given.pop("sinks", None) or _DEFAULT_SINKS
     sinks, problems = build_sinks(written)
-    if isinstance(given.get("approvals"), dict) and "from" in given["approvals"]:
-        sources, more = build_sources(given["approvals"]["from"] or {}, written, sinks)
-        given["approvals"] = {**given["approvals"], "from": sources}
+    asked = given.get("approvals")
+    if isinstance(asked, dict) and "from" in asked:
+        sources, more = build_sources(asked["from"] or {}, written, sinks, asked.get("allow"))
+        given["approvals"] = {**asked, "from": sources}
         problems += more
     try:
         config = Config.model_validate({**given, "sinks": sinks}, context={"file": file})

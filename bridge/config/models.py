@@ -7,9 +7,10 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, PrivateAttr, field_validator, model_validator
 
+from bridge.config.approvals import Approvals
 from bridge.config.values import ApiVersion, Directory, Endpoint, Group, Line, Listen, UriReference
 from bridge.fields import Duration, Secret, Settings, Size
-from bridge.plugins import ApprovalSettings, SinkSettings
+from bridge.plugins import SinkSettings
 
 DEFAULT_LISTEN = Listen("127.0.0.1", 17245)
 _BEARER = re.compile(r"[!-~]+")
@@ -67,29 +68,6 @@ class Journal(Settings):
         return size
 
 
-class Approvals(Settings):
-    """Where approvals come from, what they need to be enough, and who acts on them."""
-
-    sources: Mapping[str, ApprovalSettings] = Field(
-        {}, alias="from", description="each is {type: …} or {sink: NAME}, with its own keys"
-    )
-    require: Literal["each-resource", "any"] = Field(
-        "each-resource", description="each-resource: every VM of the event was approved for"
-    )
-    leader: Literal["first-resource", "none"] = Field(
-        "first-resource", description="whose bridge tells Azure; none: every one at once"
-    )
-    takeover_after: Duration = Field(5.0, description="the n-th VM acts after n times this")
-    early_grace: Duration = Field(30.0, description="a vote waits for an event not seen yet")
-    hold_timeout: Duration = Field(600.0, description="then a hold no longer counts")
-    lookback: Duration = Field(3600.0, description="how far back a new source begins")
-    margin: Duration = Field(5.0, description="approveBy is notBefore minus this")
-    answer_strays: bool = Field(
-        default=False, description="publish refusals of what no bridge acts on"
-    )
-    dry_run: bool = Field(default=False, description="decide and publish, but tell Azure nothing")
-
-
 class Token(Settings):
     """Who may call the API, and what for."""
 
@@ -142,6 +120,9 @@ class Http(Settings):
     tokens: Annotated[tuple[Token, ...], BeforeValidator(_named)] = Field(
         (), description="secrets, or {name, token, scopes}"
     )
+    webhook_origins: tuple[Line, ...] = Field(
+        (), description="who may ask to send approvals as CloudEvents webhooks"
+    )
     tls: ServerTLS | None = None
     insecure: bool = Field(default=False, description="plain HTTP beyond loopback is meant")
 
@@ -184,6 +165,14 @@ class Config(Settings):
     http: Http = Http()
 
     _file: Path | None = PrivateAttr(None)
+
+    @model_validator(mode="after")
+    def _known_tokens(self) -> Self:
+        names = {token.name for token in self.http.tokens}
+        for rule in self.approvals.allow:
+            if rule.token is not None and rule.token not in names:
+                raise ValueError(f"approvals.allow: {rule.token!r} is no name in http.tokens")
+        return self
 
     def model_post_init(self, context: Any, /) -> None:
         self._file = context.get("file") if context else None

@@ -22,6 +22,7 @@ from bridge.plugins import (
     installed_sinks,
     read_format,
 )
+from bridge.votes import OWN_CHANNELS
 
 S = TypeVar("S", bound=Settings)
 _SIGNED = (
@@ -58,7 +59,7 @@ def _format(written: Any) -> FormatSettings:
 
 
 def build_sources(
-    data: Any, written: Any, sinks: Mapping[str, SinkSettings]
+    data: Any, written: Any, sinks: Mapping[str, SinkSettings], allow: Any = ()
 ) -> tuple[dict[str, ApprovalSettings], list[Problem]]:
     """Every approval source by its name; `sink: NAME` takes the connection of that sink."""
     place = ("approvals", "from")
@@ -76,7 +77,7 @@ def build_sources(
     problems += [
         Problem((*place, name), text)
         for name, source in found.items()
-        for text in _faults(source, sinks)
+        for text in _faults(name, source, sinks, allow)
     ]
     return found, problems
 
@@ -98,13 +99,26 @@ def _joined(settings: Any, written: Any) -> Any:
     return {"type": sink["type"], **{k: sink[k] for k in shared if k in sink}, **own}
 
 
-def _faults(source: ApprovalSettings, sinks: Mapping[str, SinkSettings]) -> list[str]:
+def _faults(
+    name: str, source: ApprovalSettings, sinks: Mapping[str, SinkSettings], allow: Any
+) -> list[str]:
+    if name in OWN_CHANNELS:
+        return [f"is a name that the bridge itself uses ({', '.join(sorted(OWN_CHANNELS))})"]
     found = [
-        f"listens where sink {name} publishes; events and approvals need topics of their own"
-        for name, sink in sinks.items()
+        f"listens where sink {sink_name} publishes; events and approvals need topics of their own"
+        for sink_name, sink in sinks.items()
         if source.overlaps(sink)
     ]
-    return [*found, _SIGNED] if source.trust == "signed" else found
+    return [*found, _SIGNED] if source.trust == "signed" and not _has_key(name, allow) else found
+
+
+def _has_key(source: str, allow: Any) -> bool:
+    """Whether an entry as it is written has a key that may be used on that source."""
+    entries = allow if isinstance(allow, list) else []
+    return any(
+        isinstance(one, dict) and one.get("keys") and one.get("via") in (None, source)
+        for one in entries
+    )
 
 
 class _Faulty(Exception):

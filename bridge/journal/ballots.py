@@ -91,7 +91,7 @@ def said_by(store: Store, approval_id: str) -> list[Vote]:
 
 def _read_vote(body: dict[str, Any]) -> Vote:
     about = body.pop("about")
-    body["at"] = moment(body["at"])
+    body["at"], body["signed_at"] = moment(body["at"]), moment(body.get("signed_at"))
     seen_as = Announced(about["event_type"], tuple(about["resources"]), moment(about["not_before"]))
     return Vote(**body, about=seen_as)
 
@@ -102,8 +102,8 @@ def early(store: Store) -> list[tuple[int, Given]]:
     for number, body in store.connection.execute("SELECT id, body FROM early ORDER BY id"):
         given = json.loads(body)
         approval = Approval(**given.pop("approval"))
-        at = datetime.fromisoformat(given.pop("at"))
-        found.append((number, Given(approval, at=at, **given)))
+        at, signed_at = datetime.fromisoformat(given.pop("at")), given.pop("signed_at", None)
+        found.append((number, Given(approval, at=at, signed_at=moment(signed_at), **given)))
     return found
 
 
@@ -168,6 +168,34 @@ def undecided(store: Store) -> list[tuple[Event, GrantState | None]]:
     return [((event, life), state) for event, life, state in rows]
 
 
+def cast_by_itself(store: Store, vote: Vote, events: Sequence[CloudEvent], now: float) -> None:
+    """A vote that no message brought."""
+    receive(store, Receipt(votes=[vote], events=events), now)
+
+
+def reminded(store: Store, event: Event) -> set[str]:
+    """The reminders that are over for an event."""
+    sql = "SELECT reminder FROM reminded WHERE event = ? AND life = ?"
+    return {name for (name,) in store.connection.execute(sql, event)}
+
+
+def remind(
+    store: Store, event: Event, reminders: Sequence[str], events: Sequence[CloudEvent], now: float
+) -> None:
+    """Write down that these reminders are over, with the CloudEvent that says so, if any."""
+    with store.transaction() as db:
+        db.executemany(
+            "INSERT OR IGNORE INTO reminded VALUES (?, ?, ?, ?)",
+            [(*event, name, now) for name in reminders],
+        )
+        store.add(db, events, now)
+
+
+def born(store: Store) -> datetime | None:
+    """When this journal was begun: what was said before that, it cannot know."""
+    return moment(store.recall("born"))
+
+
 def checkpoints(store: Store, source: str) -> Mapping[str, str]:
     sql = "SELECT name, value FROM checkpoint WHERE source = ?"
     return dict(store.connection.execute(sql, (source,)).fetchall())
@@ -178,7 +206,7 @@ def forget(store: Store, before: datetime) -> None:
     limit = before.astimezone(UTC).timestamp()
     needed = "SELECT key FROM tracked UNION SELECT key FROM ended WHERE at >= ?"
     with store.transaction() as db:
-        for table in ("approval_key", "grants"):
+        for table in ("approval_key", "grants", "reminded"):
             db.execute(
                 f"DELETE FROM {table} WHERE at < ? AND event NOT IN ({needed})", (limit, limit)
             )

@@ -25,10 +25,11 @@ def decode_tracked(text: str) -> Tracked:
     event = body.pop("event")
     not_before = event.pop("not_before")
     resources = tuple(event.pop("resources"))
-    missing = body.pop("missing_since")
+    missing, since = body.pop("missing_since"), body.pop("since", None)
     return Tracked(
         event=ScheduledEvent(not_before=moment(not_before), resources=resources, **event),
         missing_since=moment(missing),
+        since=moment(since),
         **body,
     )
 

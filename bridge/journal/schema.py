@@ -4,7 +4,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-VERSION = 3
+VERSION = 4
 
 _MIGRATIONS = {
     1: """
@@ -68,6 +68,17 @@ _MIGRATIONS = {
     """,
     # What a sink had to say about a delivery.
     3: "ALTER TABLE delivery ADD COLUMN note TEXT;",
+    4: """
+    -- When this journal was begun: if something older comes again, it cannot know.
+    INSERT OR IGNORE INTO meta VALUES ('born', strftime('%Y-%m-%dT%H:%M:%f+00:00', 'now'));
+    CREATE TABLE reminded(
+        event TEXT NOT NULL,
+        life INTEGER NOT NULL,
+        reminder TEXT NOT NULL,
+        at REAL NOT NULL,
+        PRIMARY KEY (event, life, reminder)
+    ) WITHOUT ROWID;
+    """,
 }
 
 

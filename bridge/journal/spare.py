@@ -12,7 +12,7 @@ from bridge.journal.places import begin, pending_rows
 from bridge.journal.schema import connect_memory
 from bridge.journal.store import Store, newest
 
-_PLAIN = ("meta", "tracked", "ended", "sink", "grants")
+_PLAIN = ("meta", "tracked", "ended", "sink", "grants", "reminded")
 """Votes stay behind: while the file cannot be written nobody's approval is taken or acted on."""
 
 
@@ -47,7 +47,7 @@ def _needed(file: sqlite3.Connection) -> set[int]:
 def _copy(source: sqlite3.Connection, target: sqlite3.Connection, query: str, table: str) -> None:
     for row in source.execute(query):
         marks = ",".join("?" for _ in row)
-        target.execute(f"INSERT INTO {table} VALUES ({marks})", row)
+        target.execute(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", row)
 
 
 def merge(spare: Store, file: Store) -> None:
@@ -117,8 +117,9 @@ def _merge_state(source: sqlite3.Connection, target: sqlite3.Connection) -> None
     over = source.execute("SELECT key FROM ended WHERE key NOT IN (SELECT key FROM tracked)")
     target.executemany("DELETE FROM tracked WHERE key = ?", over.fetchall())
     for name, value in source.execute("SELECT name, value FROM meta"):
-        # A boot that only the stand-in has seen is still news for what the file tracks.
-        verb = "IGNORE" if name == "boot_id" else "REPLACE"
+        # A boot that only the stand-in has seen is still news for what the file tracks, and the
+        # file knows of replays since its own beginning.
+        verb = "IGNORE" if name in {"boot_id", "born"} else "REPLACE"
         target.execute(f"INSERT OR {verb} INTO meta VALUES (?, ?)", (name, value))
     # An outage that ended meanwhile must not end a second time.
     if Store(source).recall("last_good") and not Store(source).recall("degraded_since"):

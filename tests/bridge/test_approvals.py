@@ -9,11 +9,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.approval_desk import group
 
-from bridge.approvals import MOST_WAITING
 from bridge.errors import Unavailable
 from bridge.inbound import APPROVE
 from bridge.journal.ballots import checkpoints, early, mark, votes
 from bridge.plugins import Delivery
+from bridge.weighing import MOST_WAITING
 
 EACH = {"require": "each-resource"}
 
@@ -232,7 +232,7 @@ async def test_a_vote_for_what_never_shows_is_a_stray_after_its_grace(two):
 
 
 async def test_no_more_than_a_crowd_may_wait(two, monkeypatch):
-    monkeypatch.setattr("bridge.approvals.MOST_WAITING", 3)
+    monkeypatch.setattr("bridge.weighing.MOST_WAITING", 3)
     assert MOST_WAITING == 1000
     bridge = await two.bridge()
     for number in range(5):

@@ -748,7 +748,7 @@ def test_no_sources_are_as_good_as_none(read):
         ("from: {a: {sink: a, type: tail, trust: transport}}", "stands beside type"),
         ("from: {b: {sink: a, trust: transport}}", "no approval source type 'file'; there are"),
         ("from: {b: {type: tail, path: /a, trust: transport}}", "where sink a publishes"),
-        ("require: both", "'each-resource' or 'any'"),
+        ("require: both", "must be each-resource, any, {count: N} or {approvers"),
         ("leader: me", "'first-resource' or 'none'"),
         ("takeover_after: soon", "'soon' is not a duration"),
         ("dryrun: true", "did you mean dry_run?"),
@@ -771,7 +771,9 @@ def test_approvals_are_described_in_sentences(read, tail):
     assert "A hold counts for 10m, and never stops Azure; a vote waits 30s for its event." in said
     assert "Dry run: decides and publishes, and tells Azure nothing." in said
     assert any(one.startswith("Publishes refusals") for one in said)
-    assert "Takes no approvals: approvals.from names no source." in describe(load(None, {}))
+    alone = describe(load(None, {}))
+    assert "Approvals are taken over the control socket." in alone
+    assert any("approvals.from names no source" in one for one in alone)
     alone = describe(read(approvals(f"from: {{{DESK}}}", "leader: none")))
     assert "Every bridge on one of the event's VMs tells Azure at once." in alone
     assert "A scheduled event is approved when each of its VMs was approved for." in alone

@@ -89,7 +89,7 @@ async def test_the_spelling_is_azures_own(two):
         sent.extend(ids)
         return Accepted()
 
-    bridge.granting.post = post
+    bridge.granting.posting.post = post
     await bridge.consider()
     assert sent == ["abc-Def"]
 
@@ -365,7 +365,7 @@ async def test_news_of_other_things_does_not_shorten_the_wait_after_a_failure(tw
         calls.append(ids)
         return Problem("throttled", "Too often.", retry_after=5.0)
 
-    bridge.granting.post = post
+    bridge.granting.posting.post = post
     await bridge.hear(event_id(two))
     for _ in range(5):
         await bridge.consider()
@@ -406,7 +406,7 @@ async def test_a_restart_between_post_and_mark_grants_once_under_the_same_id(two
         assert isinstance(await real(*given), Accepted)
         raise RuntimeError("the process ends here")
 
-    bridge.granting.post = dies
+    bridge.granting.posting.post = dies
     with pytest.raises(RuntimeError):
         await bridge.consider()
     assert await bridge.told() == []
@@ -445,11 +445,11 @@ async def test_a_journal_that_fails_after_the_post_is_made_good_later(two):
         bridge.journal._store.connection.execute("PRAGMA query_only = ON")
         return answer
 
-    bridge.granting.post = then_full
+    bridge.granting.posting.post = then_full
     with pytest.raises(Unavailable):
         await bridge.consider()
     assert await bridge.journal.repair()
-    bridge.granting.post = real
+    bridge.granting.posting.post = real
     await bridge.consider()
     assert await bridge.became() == [("granted", None)]
     assert await bridge.journal.run(granted) == {(key, 1)}

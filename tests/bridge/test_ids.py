@@ -89,6 +89,8 @@ def _written(kind: str, parts: list[str]) -> messages.CloudEvent:
 def _outcome(became: str, parts: list[str]) -> messages.CloudEvent:
     event_id, _, name, *reason = parts
     known = Tracked(scheduled_event(event_id.lower()), life=int(name) if not reason else 1)
+    if became == "due":
+        name, reason = reason[0], []
     told = Outcome(
         became,
         None if event_id == "-" else event_id,

@@ -109,9 +109,9 @@ async def test_a_message_is_acknowledged_when_it_is_in_the_journal_and_not_befor
     known = []
     real = desk.intake.take
 
-    async def watched(delivery, via):
+    async def watched(delivery, via, **more):
         before = list(radio.acked)
-        await real(delivery, via)
+        await real(delivery, via, **more)
         key = event_id(desk)
         known.append((before, radio.acked[:], await desk.journal.run(lambda s: votes(s, key, 1))))
 

@@ -47,6 +47,7 @@ TABLE = [
     ("approval.granted", "approval-outcome", 9),
     ("approval.refused", "approval-outcome", 13),
     ("approval.failed", "approval-outcome", 18),
+    ("approval.due", "approval-outcome", 13),
     ("source.degraded", "source", 17),
     ("source.recovered", "source", 9),
     ("source.snapshot", "source", 9),

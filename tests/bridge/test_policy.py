@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from support.ballots import cast
 from support.world import ME, NOON, NOTICE, OTHER, SECOND, scheduled_event, started
 
-from bridge.policy import Refusal, Rules, as_vote, judge, lapsed, objection, older, turn, unchanged
-from bridge.votes import Announced, Approval, Given
+from bridge.policy import Rules, as_vote, judge, objection, turn
+from bridge.standing import lapsed, older, unchanged
+from bridge.votes import Announced, Approval, Given, Refusal
 
 EVENT = scheduled_event()
 EACH, ANY = Rules(), Rules(require="any")
@@ -20,7 +21,10 @@ def approval(**said):
     return Approval(**{"event_id": EVENT.event_id, "key": "k", "id": "a-1", **said})
 
 
-def reason(found: Refusal | None) -> str | None:
+def against(said: Approval, event=EVENT, rules=EACH, identity=None) -> str | None:
+    """The reason for which it does not count."""
+    given = Given(said, "bus", NOON, identity)
+    found: Refusal | None = objection(given, as_vote(given, event, 1, NOON), event, rules)
     return found and found.reason
 
 
@@ -28,31 +32,31 @@ def reason(found: Refusal | None) -> str | None:
 
 
 def test_a_vote_for_one_vm_of_the_event_counts_without_regard_to_case():
-    assert objection(approval(resource=ME.swapcase()), EVENT, EACH) is None
+    assert against(approval(resource=ME.swapcase())) is None
 
 
 def test_an_event_with_several_vms_needs_a_resource_where_each_is_asked_for():
-    assert reason(objection(approval(), EVENT, EACH)) == "resource-required"
-    assert objection(approval(), EVENT, ANY) is None
-    assert objection(approval(), replace(EVENT, resources=(ME,)), EACH) is None
+    assert against(approval()) == "resource-required"
+    assert against(approval(), rules=ANY) is None
+    assert against(approval(), replace(EVENT, resources=(ME,))) is None
 
 
 def test_a_resource_that_the_event_does_not_name_cannot_be_approved_for():
     for rules in (EACH, ANY):
-        assert reason(objection(approval(resource="elsewhere"), EVENT, rules)) == "not-approvable"
+        assert against(approval(resource="elsewhere"), rules=rules) == "not-approvable"
 
 
 @pytest.mark.parametrize("decision", ["approve", "hold", "release"])
 def test_nothing_counts_once_the_event_has_started(decision):
     said = approval(resource=ME, decision=decision)
-    assert reason(objection(said, started(EVENT), EACH)) == "expired"
+    assert against(said, started(EVENT)) == "expired"
 
 
 def test_who_is_known_by_the_transport_speaks_under_no_other_name():
     said = approval(resource=ME, approver="billing")
-    assert reason(objection(said, EVENT, EACH, "orders")) == "unauthorized"
-    assert objection(said, EVENT, EACH, "billing") is None
-    assert objection(approval(resource=ME), EVENT, EACH, "orders") is None
+    assert against(said, identity="orders") == "unauthorized"
+    assert against(said, identity="billing") is None
+    assert against(approval(resource=ME), identity="orders") is None
 
 
 @pytest.mark.parametrize(
@@ -185,15 +189,15 @@ def test_preempt_and_terminate_are_equally_harsh():
 
 def test_saying_the_same_again_changes_nothing_while_it_stands():
     again = cast(at=NOON + SECOND, approval="a-2")
-    assert unchanged(again, cast(), EVENT, EACH)
-    assert not unchanged(replace(again, decision="hold"), cast(), EVENT, EACH)
-    assert not unchanged(again, cast(), replace(EVENT, event_type="Redeploy"), EACH)
+    assert unchanged(again, cast(), EVENT, EACH.hold_timeout)
+    assert not unchanged(replace(again, decision="hold"), cast(), EVENT, EACH.hold_timeout)
+    assert not unchanged(again, cast(), replace(EVENT, event_type="Redeploy"), EACH.hold_timeout)
 
 
 def test_a_hold_that_has_expired_can_be_given_again():
     hold = cast(decision="hold")
-    assert unchanged(replace(hold, at=NOON + SECOND), hold, EVENT, EACH)
-    assert not unchanged(replace(hold, at=NOON + EACH.hold_timeout), hold, EVENT, EACH)
+    assert unchanged(replace(hold, at=NOON + SECOND), hold, EVENT, EACH.hold_timeout)
+    assert not unchanged(replace(hold, at=NOON + EACH.hold_timeout), hold, EVENT, EACH.hold_timeout)
 
 
 @pytest.mark.parametrize(

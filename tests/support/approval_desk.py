@@ -18,6 +18,7 @@ from bridge.identity import Identity
 from bridge.journal import Journal
 from bridge.metadata import Budget, Metadata
 from bridge.poller import Poller
+from bridge.posting import Posting
 from bridge.runtime import Runtime
 from bridge.simulator import VM, Scenario, Simulator
 from bridge.speaker import Speaker
@@ -48,6 +49,7 @@ class Bridge:
     poller: Poller = field(init=False)
     intake: Intake = field(init=False)
     granting: Granting = field(init=False)
+    rereads: int = 0
 
     def __post_init__(self) -> None:
         runtime = self.runtime
@@ -56,7 +58,11 @@ class Bridge:
         )
         speaker = Speaker(runtime)
         self.intake = Intake(runtime, speaker)
-        self.granting = Granting(runtime, speaker, self.intake, self.metadata.approve)
+        posting = Posting(runtime, speaker, self.metadata.approve, self.reread)
+        self.granting = Granting(runtime, speaker, self.intake, posting)
+
+    def reread(self) -> None:
+        self.rereads += 1
 
     @property
     def journal(self) -> Journal:

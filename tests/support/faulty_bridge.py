@@ -17,9 +17,9 @@ from typing import Any
 import bridge.app
 import bridge.approvals
 import bridge.cli
-import bridge.granting
 import bridge.plugins
 import bridge.poller
+import bridge.posting
 from bridge.dispatcher import Dispatcher
 from bridge.journal import schema
 from bridge.journal.store import Store
@@ -155,7 +155,7 @@ def around_ballot(number: int) -> None:
 
     Store.transaction = transaction
     bridge.approvals.receive = counting(bridge.approvals.receive)
-    bridge.granting.mark = counting(bridge.granting.mark)
+    bridge.posting.mark = counting(bridge.posting.mark)
 
 
 def around_post(number: int) -> None:

@@ -171,7 +171,19 @@ def outcomes_told() -> list[CloudEvent]:
         detail="Azure had not confirmed our StartRequest when it started.",
         posted_at=None,
     )
-    return [outcome(each, OBSERVER, NOON) for each in (recorded, granted, refused, failed)]
+    due = Outcome(
+        "due",
+        EVENT_ID,
+        Voice(None, "5m", None, None, "remind"),
+        known,
+        half,
+        "each-resource",
+        detail=f"Less than 5m before notBefore; missing: {OTHER}.",
+    )
+    said = (recorded, granted, refused, failed, due)
+    return [
+        outcome(each, OBSERVER, NOON + NOTICE * 2 / 3 if each is due else NOON) for each in said
+    ]
 
 
 def _told(world: World, *events: ScheduledEvent) -> list[CloudEvent]:

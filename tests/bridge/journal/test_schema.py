@@ -1,4 +1,5 @@
 import sqlite3
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -35,12 +36,25 @@ def test_there_is_a_step_for_each_version():
 def test_to_migrate_again_changes_nothing(path):
     connection = connect_file(path)
     connection.execute("INSERT INTO meta VALUES ('a', '1')")
-    before = tables(connection)
+    before, kept = tables(connection), meta(connection)
     migrate(connection)
     connection.close()
     connection = connect_file(path)
     assert (tables(connection), version(connection)) == (before, VERSION)
-    assert connection.execute("SELECT * FROM meta").fetchall() == [("a", "1")]
+    assert meta(connection) == kept
+    assert kept.keys() == {"a", "born"}
+    connection.close()
+
+
+def meta(connection):
+    return dict(connection.execute("SELECT name, value FROM meta").fetchall())
+
+
+def test_a_journal_knows_when_it_was_begun(path):
+    before = datetime.now(UTC) - timedelta(milliseconds=1)
+    connection = connect_file(path)
+    moment = datetime.fromisoformat(meta(connection)["born"])
+    assert before <= moment <= datetime.now(UTC)
     connection.close()
 
 
