@@ -11,7 +11,7 @@ from support.cloudevents import batch
 from support.metadata_far_side import FarSide, http
 from support.third_party import environment, install
 
-from bridge.plugins import Misconfigured, Place, find_sink
+from bridge.plugins import Misconfigured, Place, find_format, find_sink
 
 SENDS = """
 import asyncio, sys
@@ -22,7 +22,7 @@ from support.cloudevents import batch, make
 async def main(page):
     plugin = find_sink("notebook")
     settings = plugin.settings.model_validate({"type": "notebook", "page": page, "widest": 2000})
-    print(settings.describe() == f"notes CloudEvents in {page}")
+    print(settings.describe() == f"notes CloudEvents as JSON in {page}")
     async with plugin.open(settings, Place()) as send:
         print(await send([*batch(2), make(3, size=3000)]))
 
@@ -31,6 +31,22 @@ asyncio.run(main(sys.argv[1]))
 VALIDATES = """
 from bridge.plugins import find_sink
 find_sink("notebook").settings.model_validate({"type": "notebook", "pages": "a"})
+"""
+FORMATS = """
+import asyncio, sys
+from bridge.plugins import Place, find_sink, installed_formats
+from support.cloudevents import batch
+
+async def main(kind, **keys):
+    plugin = find_sink(kind)
+    written = {"type": kind, "format": {"type": "gist", "between": "/"}, **keys}
+    settings = plugin.settings.model_validate(written)
+    async with plugin.open(settings, Place()) as send:
+        assert list(await send(batch(2))) == [None, None]
+
+assert {"gist", "cloudevents"} <= set(installed_formats())
+asyncio.run(main("stdout"))
+asyncio.run(main("notebook", page=sys.argv[1]))
 """
 LISTS = "from bridge.plugins import installed_sinks; print(*sorted(installed_sinks()))"
 
@@ -72,6 +88,18 @@ def test_it_is_found_described_and_sends(site, tmp_path):
     assert [json.loads(line) for line in lines] == [sent.envelope for sent in batch(2)]
 
 
+def test_a_format_of_somebody_elses_is_used_by_their_sink_and_by_ours(site, tmp_path):
+    done = run(site, FORMATS, tmp_path / "page")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "Reboot/scheduled\nReboot/scheduled\n"
+    assert (tmp_path / "page").read_text() == done.stdout
+
+
+def test_a_format_is_not_there_when_it_is_not_installed():
+    with pytest.raises(Misconfigured, match=r"there is no format type 'gist'; there are .*slack"):
+        find_format("gist")
+
+
 def test_its_own_keys_are_validated(site):
     done = run(site, VALIDATES)
     assert done.returncode == 1
@@ -89,6 +117,18 @@ async def test_the_sink_in_the_docs_works_and_is_as_short_as_promised(capsys):
     async with module["sink"].open(settings, Place()) as send:
         assert await send(batch(2)) == [None, None]
     assert capsys.readouterr().out == "dong Reboot\ndong Reboot\n"
+
+
+def test_the_format_in_the_docs_works():
+    page = (Path(__file__).parents[1] / "docs" / "writing-a-sink.md").read_text(encoding="utf-8")
+    code = page.split("## Writing a format")[1].split("```python\n")[1].split("```")[0]
+    module = {}
+    exec(code, module)
+    settings = module["plugin"].settings.model_validate({"type": "shout", "mark": "?"})
+    form = module["plugin"].open(settings)
+    [cloudevent] = batch(1)
+    assert form.wants(cloudevent)
+    assert form.encode(cloudevent) == b"REBOOT?"
 
 
 @pytest.fixture
@@ -121,7 +161,14 @@ async def test_the_bridge_delivers_to_it(site, endpoint, tmp_path):
         "source": {"endpoint": endpoint, "vm_name": "web-1"},
         "state_dir": str(tmp_path / "state"),
         "http": {"listen": None},
-        "sinks": {"desk": {"type": "notebook", "page": str(tmp_path / "page")}},
+        "sinks": {
+            "desk": {"type": "notebook", "page": str(tmp_path / "page")},
+            "gists": {
+                "type": "notebook",
+                "page": str(tmp_path / "gists"),
+                "format": {"type": "gist"},
+            },
+        },
     }
     (tmp_path / "config.yaml").write_text(json.dumps(config))  # JSON is YAML
     program = "import sys; from bridge.cli import main; sys.exit(main(sys.argv[1:]))"
@@ -131,3 +178,4 @@ async def test_the_bridge_delivers_to_it(site, endpoint, tmp_path):
     noted = [json.loads(line) for line in (tmp_path / "page").read_bytes().splitlines()]
     [scheduled] = [one for one in noted if one["type"] == "azure.scheduledevents.scheduled.v1"]
     assert scheduled["subject"] == "602D9444-D2CD-49C7-8624-8643E7171297"
+    assert (tmp_path / "gists").read_text() == "Reboot scheduled\n", "a gist wants no snapshot"

@@ -1,4 +1,4 @@
-"""A sink that notes what it gets in a file, one line each, and turns away what is too long."""
+"""A sink that notes what it gets in a file, one line each, and a format that is short enough."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
@@ -7,6 +7,9 @@ from typing import Literal
 
 from bridge.plugins import (
     CloudEvent,
+    Format,
+    FormatPlugin,
+    FormatSettings,
     Place,
     Rejected,
     Result,
@@ -14,6 +17,8 @@ from bridge.plugins import (
     SinkPlugin,
     SinkSettings,
     Unavailable,
+    kind_of,
+    open_format,
 )
 
 
@@ -25,7 +30,7 @@ class NotebookSettings(SinkSettings):
     widest: int = 65536
 
     def describe(self) -> str:
-        return f"notes CloudEvents in {self.page}"
+        return f"notes CloudEvents as {self.words} in {self.page}"
 
 
 @asynccontextmanager
@@ -34,14 +39,17 @@ async def connect(settings: NotebookSettings, place: Place) -> AsyncGenerator[Se
         page = settings.page.open("ab", buffering=0)
     except OSError as error:
         raise Unavailable(f"no notebook: {error.strerror}") from error
+    form = open_format(settings)
 
     async def send(batch: Sequence[CloudEvent]) -> Sequence[Result]:
-        return [note(cloudevent) for cloudevent in batch]
+        return [note(line) for line in form.encode_each(batch)]
 
-    def note(cloudevent: CloudEvent) -> Result:
-        if len(cloudevent.body) > settings.widest:
+    def note(line: bytes | Rejected) -> Result:
+        if isinstance(line, Rejected):
+            return line
+        if len(line) > settings.widest:
             return Rejected(f"longer than {settings.widest} bytes")
-        page.write(cloudevent.body + b"\n")
+        page.write(line + b"\n")
         return None
 
     with page:
@@ -49,3 +57,25 @@ async def connect(settings: NotebookSettings, place: Place) -> AsyncGenerator[Se
 
 
 sink = SinkPlugin(settings=NotebookSettings, open=connect)
+
+
+class GistSettings(FormatSettings):
+    """What stands between the words."""
+
+    type: Literal["gist"]
+    between: str = " "
+
+
+def make_gist(settings: GistSettings) -> Format:
+    def encode(cloudevent: CloudEvent) -> bytes:
+        if "eventType" not in cloudevent.data:
+            raise Rejected("it is not about a scheduled event")
+        return settings.between.join((cloudevent.data["eventType"], kind_of(cloudevent))).encode()
+
+    def wants(cloudevent: CloudEvent) -> bool:
+        return not kind_of(cloudevent).startswith(("source.", "bridge."))
+
+    return Format(encode, "text/plain; charset=utf-8", wants)
+
+
+gist = FormatPlugin(settings=GistSettings, open=make_gist)
