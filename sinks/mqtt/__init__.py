@@ -2,20 +2,22 @@
 
 Read `settings`, then `sending` (a batch), `client` (one connection, for asyncio), `network` (paho
 and its thread), `errors` (what went wrong, in our words). `binding`, `presence` and `topics` are
-pure.
+pure. Approvals come the other way: `listening`, then `attending` and `reading`, and `arriving`,
+which is pure.
 """
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-from bridge.plugins import Place, Send, SinkPlugin, open_format
+from bridge.plugins import ApprovalPlugin, Place, Send, SinkPlugin, open_format
 from sinks.mqtt.binding import Binding
+from sinks.mqtt.listening import MqttApprovals, listen
 from sinks.mqtt.presence import Presence
 from sinks.mqtt.sending import Session
 from sinks.mqtt.settings import Connection, MqttSettings, name_client
 
-__all__ = ["Connection", "MqttSettings", "sink"]
+__all__ = ["Connection", "MqttApprovals", "MqttSettings", "approvals", "sink"]
 
 _OF_TIMEOUT = 0.9
 """What a batch may use of `retry.timeout`, so that results come before the bridge stops waiting."""
@@ -66,3 +68,4 @@ def _session(settings: MqttSettings, place: Place) -> Session:
 
 
 sink = SinkPlugin(settings=MqttSettings, open=_open, check=_check)
+approvals = ApprovalPlugin(settings=MqttApprovals, open=listen)

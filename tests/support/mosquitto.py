@@ -105,6 +105,9 @@ class Mosquitto:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
+            give_up = time.monotonic() + START
+            while time.monotonic() < give_up and any(map(self._listens, self.ports.values())):
+                time.sleep(0.005)  # it is not our child, so its ports tell when it is gone
 
     def save(self) -> None:
         """All that it has acknowledged is on disk when this returns: it does not wait for that itself."""
@@ -187,7 +190,12 @@ class Mosquitto:
 
     def _wait(self) -> None:
         for port in self.ports.values():
-            self._until(lambda port=port: _listens(self.host, port))
+            self._until(lambda port=port: self._listens(port))
+
+    def _listens(self, port: int) -> bool:
+        with contextlib.suppress(OSError), socket.create_connection((self.host, port), 1):
+            return True
+        return False
 
     def _until(self, condition: Any) -> None:
         give_up = time.monotonic() + START
@@ -223,9 +231,3 @@ def must_be_ours() -> None:
     """For tests that need a broker of their own, with settings that they choose."""
     if outside_broker() is not None:
         lacking("the broker of SEB_TEST_MQTT is not ours to configure: leave the variable out")
-
-
-def _listens(host: str, port: int) -> bool:
-    with contextlib.suppress(OSError), socket.create_connection((host, port), 1):
-        return True
-    return False

@@ -80,6 +80,7 @@ class TcpProxy:
             await self._flowing.wait()
             writer.write(chunk)
             await writer.drain()
+        await self._flowing.wait()  # while it is silent, nobody hears that somebody left
         raise EOFError
 
 

@@ -1,0 +1,425 @@
+"""The MQTT approval source by itself, against a real broker."""
+
+import asyncio
+import contextlib
+import threading
+import time
+import uuid
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from support.mosquitto import Mosquitto
+from support.mosquitto_clients import Address, mosquitto_pub
+from support.tcp_proxy import TcpProxy, tcp_proxied
+
+from bridge.plugins import Delivery, Listening, Place, Unavailable
+from sinks.mqtt import attending, listening
+from sinks.mqtt.listening import MqttApprovals, listen
+
+PLACE = Place({"vm_id": "vm-1", "vm_name": "web-1"})
+PATIENCE = 20.0
+VERSIONS = pytest.mark.parametrize("version", ["5", "3.1.1"])
+
+Make = Callable[..., Mosquitto]
+
+
+@dataclass
+class Desk:
+    """What the bridge is to a source: it takes, acknowledges, and notes what it hears."""
+
+    settings: MqttApprovals
+    heard: list[int | None] = field(default_factory=list)
+    name: str = field(default_factory=lambda: f"desk-{uuid.uuid4()}")
+
+    @contextlib.asynccontextmanager
+    async def open(self) -> AsyncGenerator[AsyncIterator[Delivery]]:
+        asked = Listening(self.name, {}, 0.0, self.heard.append)
+        async with listen(self.settings, PLACE, asked) as deliveries:
+            yield deliveries
+
+    async def take(self, deliveries: AsyncIterator[Delivery], count: int) -> list[Delivery]:
+        taken: list[Delivery] = []
+        async with asyncio.timeout(PATIENCE):
+            while len(taken) < count:
+                delivery = await anext(deliveries)
+                await delivery.ack()
+                taken.append(delivery)
+        return taken
+
+    async def session(self, count: int) -> list[bytes]:
+        async with self.open() as deliveries:
+            return bodies(await self.take(deliveries, count))
+
+
+def bodies(deliveries: list[Delivery]) -> list[bytes]:
+    return [delivery.body for delivery in deliveries]
+
+
+def new_topic() -> str:
+    return f"approvals/{uuid.uuid4()}"
+
+
+def source(broker: Address, topic: str, **more: Any) -> MqttApprovals:
+    return MqttApprovals.model_validate(
+        {"type": "mqtt", "host": broker.host, "port": broker.port, "topic": topic}
+        | {"trust": "transport"}
+        | more
+    )
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+async def quiet(deliveries: AsyncIterator[Delivery], seconds: float = 0.2) -> bool:
+    """Whether nothing comes; the iterator is of no use after."""
+    try:
+        async with asyncio.timeout(seconds):
+            await anext(deliveries)
+    except TimeoutError:
+        return True
+    return False
+
+
+@pytest.fixture
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attending, "PROBE", 0.1)
+
+
+@pytest.fixture
+async def proxy(mosquitto: Address):
+    async with tcp_proxied(mosquitto.host, mosquitto.port) as proxy:
+        yield proxy
+
+
+async def flood(broker: Address, topic: str, count: int, **more: Any) -> None:
+    """Many messages of one line each, by one mosquitto_pub."""
+    lines = b"".join(b"%d\n" % number for number in range(count))
+    await mosquitto_pub(broker, topic, lines, "-l", **more)
+
+
+@VERSIONS
+async def test_what_was_acknowledged_does_not_come_again_and_the_rest_does(mosquitto, version: str):
+    topic = new_topic()
+    desk = Desk(source(mosquitto, topic, version=version))
+    async with desk.open() as deliveries:
+        await flood(mosquitto, topic, 3)
+        await desk.take(deliveries, 1)
+        await anext(deliveries)
+    await mosquitto_pub(mosquitto, topic, b"while it was away", version="mqttv311")
+    async with desk.open() as deliveries:
+        taken = await desk.take(deliveries, 3)
+        assert bodies(taken) == [b"1", b"2", b"while it was away"]
+        assert await quiet(deliveries)
+    assert {(each.identity, each.position, each.checkpoint) for each in taken} == {
+        (None, None, None)
+    }
+
+
+async def test_properties_come_as_headers(mosquitto):
+    topic = new_topic()
+    desk = Desk(source(mosquitto, topic))
+    async with desk.open() as deliveries:
+        said = [("content-type", "application/json"), ("user-property", "specversion", "1.0")]
+        said += [("user-property", "id", "7"), ("user-property", "webhook-id", "m")]
+        await mosquitto_pub(mosquitto, topic, b"{}", properties=said)
+        await mosquitto_pub(mosquitto, topic, b"", properties=[("correlation-data", "ABC-1")])
+        await mosquitto_pub(mosquitto, topic, b"")
+        first, second, third = await desk.take(deliveries, 3)
+    assert first.headers == [
+        ("content-type", b"application/json"),
+        ("ce_specversion", b"1.0"),
+        ("ce_id", b"7"),
+        ("webhook-id", b"m"),
+    ]
+    assert second.body == b'{"eventId": "ABC-1"}'
+    assert third.body == b""
+
+
+@VERSIONS
+async def test_what_is_retained_is_left_unread_and_acknowledged(mosquitto, version: str):
+    topic = new_topic()
+    desk = Desk(source(mosquitto, topic, version=version))
+    await mosquitto_pub(mosquitto, topic, b"stale", "-r")
+    async with desk.open() as deliveries:
+        (stale,) = await desk.take(deliveries, 1)
+        await mosquitto_pub(mosquitto, topic, b"fresh", "-r")
+        (fresh,) = await desk.take(deliveries, 1)
+    assert (stale.body, stale.unread) == (b"stale", "retained")
+    assert (fresh.body, fresh.unread) == (b"fresh", None)
+    await mosquitto_pub(mosquitto, topic, b"", "-r")
+
+
+async def test_a_topic_that_was_given_up_is_no_longer_read(mosquitto):
+    old, new = new_topic(), new_topic()
+    desk = Desk(source(mosquitto, old))
+    assert await desk.session(0) == []
+    desk.settings = source(mosquitto, new)
+    async with desk.open() as deliveries:
+        await mosquitto_pub(mosquitto, old, b"by the old way")
+        await mosquitto_pub(mosquitto, new, b"by the new way")
+        taken = await desk.take(deliveries, 2)
+    assert {each.body: each.unread for each in taken} == {
+        b"by the old way": "other-topic",
+        b"by the new way": None,
+    }
+
+
+async def test_a_topic_may_hold_wildcards_and_names_of_the_vm(mosquitto):
+    topic = new_topic()
+    desk = Desk(source(mosquitto, f"{topic}/+/{{vm_name}}/#"))
+    async with desk.open() as deliveries:
+        for end in ("a/web-1", "a/web-1/b/c", "a/web-2", "web-1"):
+            await mosquitto_pub(mosquitto, f"{topic}/{end}", end.encode())
+        assert bodies(await desk.take(deliveries, 2)) == [b"a/web-1", b"a/web-1/b/c"]
+        assert await quiet(deliveries)
+
+
+async def test_a_shared_topic_gives_each_approval_to_one_bridge(mosquitto):
+    topic = new_topic()
+    one, other = (Desk(source(mosquitto, f"$share/group/{topic}")) for _ in range(2))
+    async with one.open() as first, other.open() as second:
+        await flood(mosquitto, topic, 4)
+        taken = [*await one.take(first, 2), *await other.take(second, 2)]
+        assert sorted(bodies(taken)) == [b"0", b"1", b"2", b"3"]
+        assert {each.unread for each in taken} == {None}
+
+
+POISON = {
+    "garbage": (b"\xff\xfe\x00", []),
+    "large": (b"x" * 200_000, []),
+    "a property that paho cannot read": (b"{}", [("user-property", "name", "\ufeff")]),
+    "many properties": (b"{}", [("user-property", "specversion", "x" * 500)] * 100),
+}
+
+
+@pytest.mark.parametrize("kind", POISON)
+async def test_poison_comes_once_and_holds_up_nobody(mosquitto, kind: str):
+    payload, properties = POISON[kind]
+    topic = new_topic()
+    desk = Desk(source(mosquitto, topic))
+    async with desk.open() as deliveries:
+        await mosquitto_pub(mosquitto, topic, payload, properties=properties)
+        await mosquitto_pub(mosquitto, topic, b"after")
+        poison, after = await desk.take(deliveries, 2)
+        assert poison.unread is None
+        assert payload in poison.body
+        assert after.body == b"after"
+    async with desk.open() as deliveries:
+        assert await quiet(deliveries)
+
+
+async def test_a_message_beyond_all_measure_stays_at_the_server(mosquitto):
+    topic = new_topic()
+    desk = Desk(source(mosquitto, topic))
+    async with desk.open() as deliveries:
+        await mosquitto_pub(mosquitto, topic, b"x" * 2 * attending.LARGEST)
+        await mosquitto_pub(mosquitto, topic, b"after")
+        assert bodies(await desk.take(deliveries, 1)) == [b"after"]
+    async with desk.open() as deliveries:
+        assert await quiet(deliveries)
+
+
+@VERSIONS
+@pytest.mark.parametrize("qos", [0, 1])
+async def test_a_flood_is_kept_outside_and_nothing_of_it_is_lost(
+    mosquitto, version: str, qos: int, monkeypatch: pytest.MonkeyPatch
+):
+    topic = new_topic()
+    most = [0]
+    arrive = attending.Ear._arrive
+
+    def counting(self: attending.Ear, message: Any) -> None:
+        arrive(self, message)
+        most[0] = max(most[0], len(self.arrived))
+
+    monkeypatch.setattr(attending.Ear, "_arrive", counting)
+    desk = Desk(source(mosquitto, topic, version=version))
+    async with desk.open() as deliveries:
+        await flood(mosquitto, topic, 500, qos=qos)
+        await until(lambda: most[0])
+        taken = await desk.take(deliveries, 500)
+    assert bodies(taken) == [b"%d" % number for number in range(500)]
+    assert most[0] <= attending.WINDOW
+
+
+async def test_it_is_told_in_silence_that_the_server_is_there(mosquitto, often: None):
+    desk = Desk(source(mosquitto, new_topic()))
+    async with desk.open() as deliveries:
+        coming = asyncio.create_task(desk.take(deliveries, 1))
+        await until(lambda: len(desk.heard) > 3)
+        assert set(desk.heard) == {None}
+        coming.cancel()
+        await asyncio.gather(coming, return_exceptions=True)
+
+
+@pytest.mark.parametrize(("how", "version"), [("down", "5"), ("down", "3.1.1"), ("stall", "5")])
+async def test_a_server_that_is_gone_is_noticed_in_silence(
+    mosquitto, proxy: TcpProxy, how: str, version: str, often: None
+):
+    topic = new_topic()
+    desk = Desk(source(proxy, topic, version=version, keep_alive="1s"))
+    async with desk.open() as deliveries:
+        coming = asyncio.create_task(desk.take(deliveries, 1))
+        await until(lambda: desk.heard)
+        await proxy.down() if how == "down" else proxy.stall()
+        with pytest.raises(Unavailable, match="broke" if how == "down" else "silent for longer"):
+            await coming
+    proxy.release()
+    if how == "down":
+        with pytest.raises(Unavailable, match="nothing listens there"):
+            await desk.session(1)
+        await proxy.up()
+    await mosquitto_pub(mosquitto, topic, b"after")
+    assert await desk.session(1) == [b"after"]
+
+
+async def test_what_had_come_before_the_end_is_still_taken(mosquitto, proxy: TcpProxy):
+    topic = new_topic()
+    desk = Desk(source(proxy, topic))
+    async with desk.open() as deliveries:
+        await flood(mosquitto, topic, 3, qos=0)
+        await desk.take(deliveries, 1)
+        await proxy.down()
+        assert bodies(await desk.take(deliveries, 2)) == [b"1", b"2"]
+        with pytest.raises(Unavailable):
+            await desk.take(deliveries, 1)
+
+
+@VERSIONS
+async def test_a_broker_that_was_killed_goes_on_with_the_session(
+    make_mosquitto: Make, version: str
+):
+    broker = make_mosquitto(persistent=True)
+    topic = new_topic()
+    desk = Desk(source(broker, topic, version=version))
+    async with desk.open() as deliveries:
+        await mosquitto_pub(broker, topic, b"unacknowledged")
+        await anext(deliveries)
+        broker.save()
+        broker.kill()
+        with pytest.raises(Unavailable):
+            await desk.take(deliveries, 1)
+    broker.start()
+    await mosquitto_pub(broker, topic, b"later")
+    assert await desk.session(2) == [b"unacknowledged", b"later"]
+
+
+@contextlib.asynccontextmanager
+async def strict_server(
+    suback: bytes, asked: list[bytes] | None = None
+) -> AsyncGenerator[TcpProxy]:
+    """Lets everybody in, and answers each subscription with *suback*; *asked* gets the CONNECTs."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        serving.append(asyncio.current_task())
+        with contextlib.suppress(OSError, EOFError):
+            for answer in (b"\x20\x03\x00\x00\x00", suback):
+                head = await reader.readexactly(2)
+                packet = await reader.readexactly(head[1])
+                if head[0] == 0x10 and asked is not None:
+                    asked.append(packet)
+                writer.write(answer.replace(b"MID", packet[:2]))
+            await reader.read()
+        writer.transport.abort()
+
+    serving: list[Any] = []
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield TcpProxy(("", 0), port=server.sockets[0].getsockname()[1])
+    finally:
+        server.close()
+        await asyncio.gather(*serving)
+
+
+async def test_a_twin_that_takes_over_is_reported_and_left_alone_for_long():
+    taken_over = b"\xe0\x02\x8e\x00"
+    async with strict_server(b"\x90\x04MID\x00\x01" + taken_over) as server:
+        desk = Desk(source(server, "a/b"))
+        with pytest.raises(Unavailable, match=f"another .*id seb-vm-1-approvals-{desk.name}") as e:
+            await desk.session(1)
+    assert e.value.retry_after == 60
+
+
+async def test_a_twin_is_noticed_also_where_the_server_just_hangs_up(mosquitto):
+    desk = Desk(source(mosquitto, new_topic()))
+    async with desk.open() as deliveries:
+        coming = asyncio.create_task(desk.take(deliveries, 1))
+        async with desk.open():
+            with pytest.raises(Unavailable, match="the connection broke"):
+                await coming
+
+
+async def test_who_may_not_come_in_is_told_why(make_mosquitto: Make):
+    broker = make_mosquitto(users={"alice": "right"})
+    settings = source(broker, new_topic(), username="alice", password="wrong")
+    with pytest.raises(Unavailable, match=r"does not allow it|refuses the username") as refused:
+        await Desk(settings).session(0)
+    assert refused.value.retry_after == 60
+
+
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        (0x87, "topic a/b: the server does not allow it"),
+        (0x8F, "topic a/b: the server does not take this topic to subscribe to"),
+        (0x97, "topic a/b: the server has a quota"),
+        (0x9E, "topic a/b: the server shares no subscriptions"),
+        (0xA2, "topic a/b: the server takes no wildcards"),
+        (0x00, "topic a/b: the server grants no QoS 1"),
+    ],
+)
+async def test_a_subscription_that_is_refused_is_told_in_a_sentence(code: int, why: str):
+    async with strict_server(b"\x90\x04MID\x00" + bytes([code])) as server:
+        with pytest.raises(Unavailable, match=why):
+            await Desk(source(server, "a/b")).session(0)
+
+
+async def test_a_server_that_does_not_answer_our_subscription_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(listening, "PATIENCE", 0.3)
+    async with strict_server(b"") as server:
+        with pytest.raises(Unavailable, match="no answer to our subscription"):
+            await Desk(source(server, "a/b")).session(0)
+
+
+@pytest.mark.parametrize("how", ["up", "down", "stall", "full"])
+async def test_leaving_is_quick_and_leaves_nothing_behind(mosquitto, proxy: TcpProxy, how: str):
+    topic = new_topic()
+    desk = Desk(source(proxy, topic))
+    before = set(threading.enumerate())
+    async with desk.open() as deliveries:
+        if how == "full":
+            await flood(mosquitto, topic, 100, qos=0)
+            await anext(deliveries)
+        elif how != "up":
+            await proxy.down() if how == "down" else proxy.stall()
+        began = time.monotonic()
+    assert time.monotonic() - began < 5
+    await until(lambda: not [t for t in set(threading.enumerate()) - before if "paho" in t.name])
+    proxy.release()
+
+
+async def test_without_a_name_for_the_vm_it_waits(mosquitto):
+    asked = Listening("desk", {}, 0.0, lambda _: None)
+    with pytest.raises(Unavailable, match="is not known yet"):
+        async with listen(source(mosquitto, new_topic()), Place({}), asked):
+            pass
+
+
+async def test_the_session_is_asked_for_as_the_configuration_says():
+    asked: list[bytes] = []
+    async with strict_server(b"\x90\x04MID\x00\x01", asked) as server:
+        await Desk(source(server, "a/b", session_expiry="1h", keep_alive="7s")).session(0)
+    (connect,) = asked
+    clean_start, keep_alive = connect[7] & 2, int.from_bytes(connect[8:10])
+    assert (clean_start, keep_alive) == (0, 7)
+    properties = connect[11 : 11 + connect[10]]
+    assert b"\x11" + (3600).to_bytes(4) in properties
+    assert b"\x21" + attending.WINDOW.to_bytes(2) in properties
+    assert b"\x27" + attending.LARGEST.to_bytes(4) in properties
