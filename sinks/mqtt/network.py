@@ -19,7 +19,6 @@ from sinks.mqtt.reading import Reading
 
 Properties: Any = PahoProperties
 """Without the hints that paho has not given it."""
-_CALLBACKS = ("connect", "disconnect", "message", "publish", "subscribe")
 _AT_ONCE = struct.pack("HH" if hasattr(socket, "SIO_RCVALL") else "ii", 1, 0)
 
 
@@ -59,6 +58,7 @@ class Network(Reading):
         self._fresh: Any = None
         self._cut_off = False
         self.on_socket_open = self._opened
+        self.max_inflight_messages = 0  # nothing waits in paho: the window is ours
         self.connect_timeout = door.patience
         self.username_pw_set(door.login.username, door.login.password)
         if door.login.context is not None:
@@ -118,9 +118,6 @@ class Network(Reading):
 
     def forget(self) -> None:
         """When the thread is over: close what paho leaves to the garbage collector."""
-        for name in _CALLBACKS:
-            setattr(self, f"on_{name}", None)
-        self.on_socket_open = None
         self._reset_sockets()
 
     def _opened(self, _client: Any, _userdata: Any, sock: Any) -> None:

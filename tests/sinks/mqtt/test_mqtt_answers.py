@@ -9,6 +9,7 @@ from paho.mqtt.client import Client
 from paho.mqtt.enums import CallbackAPIVersion
 from support.cloudevents import batch, make
 from support.scripted_mqtt import (
+    CONNECT,
     DISCONNECT,
     connack,
     goodbye,
@@ -127,8 +128,9 @@ async def test_what_is_no_mqtt_server_is_unavailable(greeting):
 
 async def test_a_server_that_says_nothing_is_not_waited_for_for_ever():
     async with scripted_mqtt(greeting=None) as server:
-        told = await refused(settings(server.port, retry={"timeout": "250ms"}))
-    assert "no answer within 0.18 s" in str(told)
+        made = settings(server.port, birth_topic="b", retry={"timeout": "250ms"})
+        assert "no answer within 0.18 s" in str(await refused(made))
+        assert server.packets == [CONNECT]
 
 
 async def test_no_more_messages_wait_than_the_server_wants_to_have():

@@ -2,8 +2,11 @@
 
 import json
 from datetime import UTC, datetime
+from pathlib import Path
 
+import jsonschema_rs
 import pytest
+import yaml
 from support.cloudevents import HOSTILE, make
 
 from bridge.plugins import CloudEvent, Format, Place, Rejected
@@ -185,3 +188,27 @@ def test_a_greeting_without_properties_has_what_the_standard_says():
         session_present = True
 
     assert Greeting.read(Flags, None) == Greeting(session_present=True)
+
+
+ASYNCAPI = yaml.safe_load(
+    (Path(__file__).parents[3] / "schemas/asyncapi.yaml").read_text(encoding="utf-8")
+)
+
+
+def test_asyncapi_has_our_topics_and_everything_that_goes_there():
+    channels = ASYNCAPI["channels"]
+    assert channels["mqttEvents"]["address"] == configured().topic
+    assert channels["mqttEvents"]["messages"] == channels["events"]["messages"]
+    assert channels["mqttBridges"]["address"] == configured().birth_topic
+
+
+@pytest.mark.parametrize("which", ["online", "offline", "will"])
+def test_presence_is_what_asyncapi_says(which):
+    schema = ASYNCAPI["channels"]["mqttBridges"]["messages"]["presence"]["payload"]
+    check = jsonschema_rs.validator_for(schema, validate_formats=True)
+    presence = Presence.of(configured(), PLACE, "me")
+    assert presence is not None
+    said = json.loads(getattr(presence, which)().payload)
+    check.validate(said)
+    assert said.keys() <= schema["properties"].keys()
+    assert not check.is_valid({**said, "status": "asleep"})
