@@ -21,6 +21,7 @@ from sinks.webhook.headers import MOST, check_name, check_value
 from sinks.webhook.options import Basic, Keys, ProxyOption
 from sinks.webhook.urls import Target, read_url
 
+_ROUNDS = 8
 _ORIGIN = re.compile(r"[A-Za-z0-9{](?:[A-Za-z0-9._{}-]{0,251}[A-Za-z0-9}])?")
 
 
@@ -110,6 +111,11 @@ class WebhookSettings(SinkSettings):
     @property
     def tokens(self) -> TokenSource | None:
         return self.oauth or self.managed_identity
+
+    @property
+    def largest_batch(self) -> int:
+        """Few when each is a request, so that all may have their answers within one timeout."""
+        return super().largest_batch if self.mode == "batch" else self.concurrency * _ROUNDS
 
     def target(self, place: Place) -> Target:
         """The URL as it is now. Raises `Unavailable` when there is none that can be used."""

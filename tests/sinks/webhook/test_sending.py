@@ -180,9 +180,8 @@ async def test_429_pauses_all_that_is_not_yet_sent_and_what_comes_later(receiver
     assert "429 (slow down)" in str(later[0])
 
 
-@pytest.mark.parametrize("status", [429, 503])
-async def test_after_the_pause_it_goes_on(receiver, status):
-    receiver.answers.append(says(status, Retry_After="1"))
+async def test_after_the_pause_it_goes_on(receiver):
+    receiver.answers.append(says(503, Retry_After="1"))
     async with session(receiver) as send:
         [paused] = await send([make()])
         assert paused.retry_after == 1.0

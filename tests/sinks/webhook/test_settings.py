@@ -36,6 +36,12 @@ def test_the_defaults_are_those_of_the_contract():
     assert (made.secret, made.headers, made.insecure, made.proxy) == ((), {}, False, None)
 
 
+def test_it_is_given_no_more_than_it_can_send_in_a_few_rounds():
+    assert configured().largest_batch == 64
+    assert configured(concurrency=2).largest_batch == 16
+    assert configured(mode="batch").largest_batch == 500
+
+
 def test_it_says_where_it_posts_without_path_or_query():
     assert configured().describe() == (
         "posts CloudEvents in structured mode to https://pager.example/…"
