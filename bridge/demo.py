@@ -13,6 +13,7 @@ from bridge import log
 from bridge.app import run as run_bridge
 from bridge.config import load
 from bridge.demo_kafka import APPROVALS, EVENTS, Cluster, NotInstalled, Service
+from bridge.demo_webhook import Pager, listening
 from bridge.platform import AlreadyRunning
 from bridge.simulator import Simulator
 
@@ -28,7 +29,7 @@ sinks:
     type: kafka
     bootstrap_servers: ["{bootstrap}"]
     topic: {events}
-approvals:
+{pager}approvals:
   from:
     orders-bus: {{sink: orders-bus, topic: {approvals}, trust: transport}}
 """
@@ -56,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
 
 async def _play(directory: Path, speed: float) -> int:
     cluster = await asyncio.to_thread(Cluster.start)
-    async with Simulator("demo", speed=speed) as simulator:
+    async with Simulator("demo", speed=speed) as simulator, listening(_note) as pager:
         file = directory / "config.yaml"
         text = CONFIG.format(
             endpoint=simulator.endpoint,
@@ -64,9 +65,10 @@ async def _play(directory: Path, speed: float) -> int:
             bootstrap=cluster.bootstrap,
             events=EVENTS,
             approvals=APPROVALS,
+            pager=pager.sink,
         )
         file.write_text(text, encoding="utf-8")
-        _introduce(simulator.endpoint, cluster.bootstrap, file, speed)
+        _introduce(simulator.endpoint, cluster.bootstrap, pager, file, speed)
         service = Service(cluster.bootstrap, DRAINING / speed, _tell, _note)
         consuming = asyncio.create_task(service.run())
         ending = asyncio.create_task(_say_when_done(simulator))
@@ -79,10 +81,11 @@ async def _play(directory: Path, speed: float) -> int:
             print("\nStopped in order: polling first, then the sinks, then the journal.")
 
 
-def _introduce(endpoint: str, bootstrap: str, file: Path, speed: float) -> None:
+def _introduce(endpoint: str, bootstrap: str, pager: Pager, file: Path, speed: float) -> None:
     print(
         f"Azure's metadata service, simulated, {speed:g} times faster   {endpoint}\n"
         f"Kafka, in memory                                         {bootstrap}\n"
+        f"A pager, reached by webhook                              {pager.url}\n"
         f"The bridge between them; its configuration               {file}\n"
         f"Its API                                                  http://127.0.0.1:17245/api/v1/events\n"
         f"\nWhat a consumer of {EVENTS} sees (Ctrl-C ends):\n",
