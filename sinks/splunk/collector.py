@@ -1,0 +1,120 @@
+"""The HTTP Event Collector, asked: one request at a time, of bounded size, never redirected."""
+
+import gzip
+import json
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from typing import Any, Self
+from uuid import UUID, uuid5
+
+import aiohttp
+from yarl import URL
+
+from bridge.plugins import TLS, Place, Unavailable, read_secret
+from sinks.splunk.answers import Answer, Verdict, indexed, judge, takes_token
+from sinks.splunk.errors import unavailable
+from sinks.splunk.settings import SplunkSettings
+
+LARGEST_ANSWER = 256 * 1024
+_CONNECT_WITHIN = 5.0
+_IDLE = 4.0
+"""Servers hang up on idle connections; who comes then finds the line dead."""
+_CHANNELS = UUID("9c8bd5d7-2a5b-5b3e-9d1f-6e0b6c6f1d52")
+_SYSTEM = TLS()
+_NOBODYS = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Collector:
+    """Its methods raise `Unavailable` when there is no answer, or none that can be used."""
+
+    settings: SplunkSettings
+    channel: str
+    _http: aiohttp.ClientSession = field(repr=False)
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, settings: SplunkSettings, place: Place) -> AsyncGenerator[Self]:
+        """No cookies, no proxy from the environment; connects when there is something to ask."""
+        async with aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=1, keepalive_timeout=_IDLE),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_WITHIN),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            trust_env=False,
+            headers={"User-Agent": f"scheduled-events-bridge/{version('scheduled-events-bridge')}"},
+        ) as http:
+            yield cls(settings, name_channel(settings, place), http)
+
+    async def post(self, events: Sequence[bytes]) -> Verdict:
+        """Envelopes one after the other, as the collector wants them: not an array."""
+        token = self._token()
+        return judge(await self._ask("event", token, b"".join(events)), token)
+
+    async def settled(self, receipts: Sequence[int]) -> set[int]:
+        """Which of them are indexed by now. The collector forgets those that it has told us of."""
+        token = self._token()
+        body = json.dumps({"acks": list(receipts)}).encode()
+        return indexed(await self._ask("ack", token, body), token)
+
+    async def admit(self) -> None:
+        """Find out with a request that holds no event whether the token is good."""
+        token = self._token()
+        takes_token(await self._ask("event", token, b""), token)
+
+    async def acknowledge(self) -> None:
+        """Find out with a receipt that nobody has whether the token knows of receipts."""
+        await self.settled([_NOBODYS])
+
+    def _token(self) -> str:
+        token = read_secret(self.settings.token, "token")
+        if not token.isascii() or not token.isprintable():
+            raise Unavailable("token has characters that no token has")
+        return token
+
+    async def _ask(self, endpoint: str, token: str, body: bytes) -> Answer:
+        settings = self.settings
+        headers = {"Authorization": f"Splunk {token}", "X-Splunk-Request-Channel": self.channel}
+        headers["Content-Type"] = "application/json; charset=utf-8"
+        if settings.compression == "gzip" and endpoint == "event" and body:
+            body, headers["Content-Encoding"] = gzip.compress(body, mtime=0), "gzip"
+        try:
+            async with self._http.post(
+                URL(settings.endpoint(endpoint), encoded=True),
+                data=body,
+                headers=headers,
+                allow_redirects=False,
+                ssl=(settings.tls or _SYSTEM).context() if settings.url[:6] == "https:" else True,
+                proxy=settings.proxy,
+            ) as response:
+                return await _heard(response)
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            raise unavailable(error, settings.url) from None
+
+
+def name_channel(settings: SplunkSettings, place: Place) -> str:
+    """The same after a restart, and another for each VM and sink."""
+    if settings.channel is not None:
+        return str(settings.channel)
+    vm = place.names.get("vm_id") or place.names.get("vm_name") or ""
+    return str(uuid5(_CHANNELS, f"{vm}/{place.sink}"))
+
+
+async def _heard(response: aiohttp.ClientResponse) -> Answer:
+    body = bytearray()
+    async for part in response.content.iter_chunked(LARGEST_ANSWER):
+        body += part
+        if len(body) > LARGEST_ANSWER:
+            response.close()
+            break
+    retry_after = response.headers.get("Retry-After")
+    return Answer(response.status, _object(bytes(body)), retry_after)
+
+
+def _object(body: bytes) -> Mapping[str, Any]:
+    try:
+        said = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    return said if isinstance(said, dict) else {}

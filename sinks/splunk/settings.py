@@ -1,0 +1,101 @@
+"""The keys of Splunk's HTTP Event Collector: where it is, and where Splunk puts what it gets."""
+
+from typing import Literal, Self
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from pydantic import Field, field_validator, model_validator
+
+from bridge.plugins import Secret, SinkSettings, Size, TLSOption, is_loopback
+
+_COLLECTOR = "/services/collector"
+_PLACED = ("index", "sourcetype", "source", "host")
+SMALLEST, LARGEST = 128 * 1024, 100 * 1024 * 1024
+
+
+class SplunkSettings(SinkSettings):
+    """Which collector, with which token, and what it is told besides the events."""
+
+    type: Literal["splunk"]
+    url: str = Field(description="https://HOST:8088")
+    token: Secret = Field(description="of the HTTP Event Collector")
+    index: str | None = Field(None, min_length=1, description="else the token's default index")
+    sourcetype: str | None = Field(None, min_length=1, description="else azure:scheduledevents")
+    source: str | None = Field(None, min_length=1, description="else the CloudEvent's source")
+    host: str | None = Field(None, min_length=1, description="else the VM that speaks")
+    acknowledge: bool = Field(
+        default=False, description="delivered once it is indexed, not when it is accepted"
+    )
+    channel: UUID | None = Field(None, description="a GUID; else one made of VM and sink")
+    max_request: Size = Field(
+        1024 * 1024, ge=SMALLEST, le=LARGEST, description="events in one request, in bytes"
+    )
+    compression: Literal["none", "gzip"] = "none"
+    proxy: str | None = Field(None, description="http://HOST:PORT on the way")
+    tls: TLSOption = None
+    insecure: bool = Field(
+        default=False, description="http:// to another host than loopback is what you want"
+    )
+
+    @field_validator("url")
+    @classmethod
+    def _base(cls, url: str) -> str:
+        """Without the path of the collector, which many paste along with it."""
+        base = _plain(url, "https://HOST:8088", {"http", "https"}).rstrip("/")
+        for end in ("/event", "/raw"):
+            base = base.removesuffix(_COLLECTOR + end)
+        return base.removesuffix(_COLLECTOR)
+
+    @field_validator("proxy")
+    @classmethod
+    def _proxy(cls, proxy: str | None) -> str | None:
+        if proxy is None:
+            return None
+        found = _plain(proxy, "http://HOST:PORT", {"http"}).rstrip("/")
+        if urlsplit(found).path:
+            raise ValueError(f"{proxy!r} has a path; write http://HOST:PORT")
+        return found
+
+    @model_validator(mode="after")
+    def _safe(self) -> Self:
+        parts = urlsplit(self.url)
+        host = parts.hostname or ""
+        if parts.scheme == "http" and not (is_loopback(host) or self.insecure):
+            raise ValueError(
+                f"the token would go to {host} in clear text; write https://, or insecure: true"
+            )
+        if parts.scheme == "http" and self.tls is not None:
+            raise ValueError("tls is of no use with http://; write https://")
+        return self
+
+    @property
+    def placed(self) -> dict[str, str]:
+        """What the operator says of where Splunk puts it."""
+        return {name: getattr(self, name) for name in _PLACED if getattr(self, name) is not None}
+
+    def endpoint(self, name: str) -> str:
+        return f"{self.url}{_COLLECTOR}/{name}"
+
+    def describe(self) -> str:
+        what = "CloudEvents" if self.format is None else f"CloudEvents as {self.words}"
+        how = [f"into index {self.index}"] * (self.index is not None)
+        how += ["waiting until they are indexed"] * self.acknowledge
+        how += [f"through the proxy {self.proxy}"] * (self.proxy is not None)
+        how += ["over TLS that checks nothing"] * bool(self.tls and self.tls.insecure)
+        how += ["without TLS"] * self.url.startswith("http://")
+        return ", ".join([f"sends {what} to Splunk's HTTP Event Collector at {self.url}", *how])
+
+
+def _plain(url: str, example: str, schemes: set[str]) -> str:
+    """A URL of a server and perhaps a path; the message does not repeat what may be a password."""
+    wrong = f"must be as in {example}, without user, query and fragment"
+    try:
+        parts = urlsplit(url.strip())
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        raise ValueError(wrong) from None
+    if parts.scheme not in schemes or not host or port == 0 or not url.isprintable():
+        raise ValueError(wrong)
+    if "@" in parts.netloc or parts.query or parts.fragment or " " in url.strip():
+        raise ValueError(wrong)
+    return url.strip()

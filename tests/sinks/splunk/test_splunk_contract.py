@@ -1,0 +1,56 @@
+"""What every sink must do, done by the Splunk sink, with and without acknowledgements."""
+
+from typing import ClassVar
+
+import pytest
+from support.sink_contract import FarSide, SinkContract
+from support.splunk_server import TOKEN, SplunkServer, Token, splunk_server
+
+from bridge.plugins import Place
+from sinks.splunk import SplunkSettings, sink
+
+
+class SplunkFarSide(FarSide):
+    place = Place({"vm_id": "vm-1"}, sink="siem")
+
+    def __init__(self, server: SplunkServer, **keys) -> None:
+        self.server = server
+        given = {"type": "splunk", "url": server.url, "token": TOKEN}
+        self.settings = SplunkSettings.model_validate(given | keys)
+
+    async def received(self):
+        return [event["event"] for event in self.server.events]
+
+    async def down(self):
+        await self.server.down()
+
+    async def up(self):
+        await self.server.up()
+
+    async def stall(self):
+        self.server.stall()
+
+    async def release(self):
+        self.server.release()
+
+    async def refuse(self, ids):
+        self.server.refused |= ids
+
+
+class Splunk(SinkContract):
+    plugin = sink
+    keys: ClassVar[dict] = {}
+
+    @pytest.fixture
+    async def far(self):
+        async with splunk_server() as server:
+            server.tokens[TOKEN] = Token(acknowledges=True)
+            yield SplunkFarSide(server, **self.keys)
+
+
+class TestAccepted(Splunk):
+    keys: ClassVar[dict] = {"compression": "gzip"}
+
+
+class TestIndexed(Splunk):
+    keys: ClassVar[dict] = {"acknowledge": True}
