@@ -34,6 +34,7 @@ _PATHS = (
     "GET /api/v1/dead-letters/{id}",
     "POST /api/v1/dead-letters/{id}/replay",
     "DELETE /api/v1/dead-letters/{id}",
+    "POST /api/v1/approvals",
     "GET /api/v1/approvals/{approvalId}",
     "GET /api/v1/stream",
 )

@@ -12,6 +12,7 @@ from bridge.journal.places import backlog
 from bridge.journal.store import Store
 from bridge.runtime import Runtime
 from bridge.web.health import Readiness, View, readiness
+from bridge.web.limits import Limiter
 from bridge.web.metrics import Readings
 from bridge.web.stream import Streams
 
@@ -25,6 +26,7 @@ class Desk:
 
     runtime: Runtime
     streams: Streams = field(default_factory=Streams)
+    limiter: Limiter = field(default_factory=Limiter)
     tokens_refused: int = 0
     started: float = 0.0
     _readings: Readings = field(default_factory=Readings)

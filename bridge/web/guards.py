@@ -11,6 +11,7 @@ from aiohttp.typedefs import Handler, Middleware
 
 from bridge.config import Listen
 from bridge.platform import peer_user
+from bridge.signatures import SIGNATURE
 from bridge.web.access import (
     ANYBODY,
     SAFE_METHODS,
@@ -30,9 +31,13 @@ log = logging.getLogger(__name__)
 CALLER: ContextVar[Caller] = ContextVar("caller")
 """Who makes the request that is being handled."""
 
+SIGNED = Caller("by signature", "http", frozenset())
+"""Has no token, but claims to have signed what it sends: the desk that takes it will see."""
+
+_APPROVALS = "/api/v1/approvals"
 _EVERYTHING: frozenset[Scope] = frozenset({"read", "approve"})
 _BODY_PATIENCE = 10.0
-_CHALLENGE = 'Bearer realm="scheduled-events-bridge"'
+CHALLENGE = 'Bearer realm="scheduled-events-bridge"'
 _HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
@@ -108,28 +113,39 @@ class _Door:
     async def admit(self, request: web.Request) -> Caller:
         tokens = self.desk.runtime.config.http.tokens
         scope = needed(request.method)
+        if request.path == _APPROVALS and request.method == "OPTIONS":
+            return ANYBODY
+        if request.path == _APPROVALS and self._may_be_signed(request):
+            return SIGNED
         if not tokens and scope == "read":
             return ANYBODY
         if not tokens:
             raise Problem(403, "No token is configured (http.tokens), so HTTP is read-only here.")
         presented = bearer(request.headers.get("Authorization"))
         if presented is None:
-            challenge = {"WWW_Authenticate": _CHALLENGE}
-            raise Problem(401, "This needs a token: Authorization: Bearer TOKEN.", **challenge)
+            sentence = "This needs a token: Authorization: Bearer TOKEN."
+            raise Problem(401, sentence, WWW_Authenticate=CHALLENGE)
         caller, unreadable = who(presented, tokens)
         if unreadable and self._logs.now():
             for name, why in unreadable:
                 log.error("http.token_unreadable", extra={"token": name, "error": why})
         if caller is None:
             await self._refused("unknown", request)
-            challenge = {"WWW_Authenticate": f'{_CHALLENGE}, error="invalid_token"'}
-            raise Problem(401, "The token is not one that this bridge knows.", **challenge)
+            challenge = f'{CHALLENGE}, error="invalid_token"'
+            sentence = "The token is not one that this bridge knows."
+            raise Problem(401, sentence, WWW_Authenticate=challenge)
         if scope not in caller.scopes:
             await self._refused(caller.name, request)
-            challenge = {"WWW_Authenticate": f'{_CHALLENGE}, error="insufficient_scope"'}
+            challenge = f'{CHALLENGE}, error="insufficient_scope"'
             sentence = f"The token {caller.name} has no scope {scope}, which this needs."
-            raise Problem(403, sentence, **challenge)
+            raise Problem(403, sentence, WWW_Authenticate=challenge)
         return caller
+
+    def _may_be_signed(self, request: web.Request) -> bool:
+        allow = self.desk.runtime.config.approvals.allow
+        keys = any(rule.keys and rule.via in (None, "http") for rule in allow)
+        claims = SIGNATURE in request.headers and "Authorization" not in request.headers
+        return keys and claims and request.method == "POST"
 
     async def _refused(self, actor: str, request: web.Request) -> None:
         self.desk.tokens_refused += 1

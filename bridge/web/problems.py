@@ -3,8 +3,9 @@
 import json
 import logging
 import sqlite3
+from collections.abc import Mapping
 from http import HTTPStatus
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
@@ -22,11 +23,14 @@ _KEPT = ("Allow", "Retry-After", "WWW-Authenticate")
 
 
 class Problem(Exception):
-    """Ends a request with *status* and a sentence for its sender."""
+    """Ends a request with *status* and a sentence for its sender; *more* is for programs."""
 
-    def __init__(self, status: int, detail: str, **headers: str) -> None:
+    def __init__(
+        self, status: int, detail: str, *, more: Mapping[str, Any] | None = None, **headers: str
+    ) -> None:
         super().__init__(detail)
         self.status = status
+        self.more = more or {}
         self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
 
 
@@ -40,7 +44,7 @@ async def problems(request: web.Request, handler: Handler) -> web.StreamResponse
     try:
         return await handler(request)
     except Problem as problem:
-        return document(problem.status, str(problem), problem.headers)
+        return document(problem.status, str(problem), problem.headers, problem.more)
     except web.HTTPException as error:
         kept = {name: error.headers[name] for name in _KEPT if name in error.headers}
         return document(error.status, _SENTENCES.get(error.status, error.reason), kept)
@@ -57,8 +61,18 @@ async def problems(request: web.Request, handler: Handler) -> web.StreamResponse
         return document(500, "The bridge failed to answer; its log says more.")
 
 
-def document(status: int, detail: str, headers: dict[str, str] | None = None) -> web.Response:
-    body = {"title": HTTPStatus(status).phrase, "status": status, "detail": detail}
+def document(
+    status: int,
+    detail: str,
+    headers: dict[str, str] | None = None,
+    more: Mapping[str, Any] | None = None,
+) -> web.Response:
+    body = {
+        "title": HTTPStatus(status).phrase,
+        "status": status,
+        "detail": detail,
+        **(more or {}),
+    }
     return web.Response(
         status=status,
         headers=headers,

@@ -1,0 +1,110 @@
+"""Votes over HTTP: taken once they are in the journal, answered with what became of them."""
+
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import unquote
+
+from aiohttp import web
+
+from bridge.approvals import Unauthorized
+from bridge.errors import Unavailable
+from bridge.ids import safe_id
+from bridge.inbound import Malformed, NotForUs
+from bridge.plugins import Delivery
+from bridge.signatures import HEADERS
+from bridge.votes import LocalOutcome
+from bridge.web.desk import DESK
+from bridge.web.guards import CALLER, CHALLENGE, SIGNED
+from bridge.web.problems import Problem
+
+routes = web.RouteTableDef()
+PATH = "/api/v1/approvals"
+_TYPES = ("application/json", "application/cloudevents+json")
+_STATUS = {"unauthorized": 403, "rate-limited": 429, "resource-required": 400}
+_ORIGIN, _RATE = "WebHook-Request-Origin", "WebHook-Request-Rate"
+
+
+@routes.post(PATH)
+async def approve(request: web.Request) -> web.Response:
+    """202 once it is journaled, unless nothing of it counts."""
+    caller, desk = CALLER.get(), request.app[DESK]
+    signed = caller is SIGNED
+    desk.limiter.check(f"from {request.remote}" if signed else f"{caller.via} {caller.name}")
+    take = desk.runtime.take_local
+    if take is None:
+        raise Problem(503, "The bridge is starting; try again.", Retry_After="1")
+    delivery = Delivery(await request.read(), _headers(request))
+    try:
+        outcomes = await take(delivery, caller.via, None if signed else caller.name)
+    except (Malformed, NotForUs) as error:
+        reason = {"reason": "malformed"}
+        raise Problem(400, f"This is no approval: {error}.", more=reason) from None
+    except Unauthorized as error:
+        reason = {"reason": "unauthorized"}
+        sentence = f"The signature does not prove who this is from: {error}."
+        raise Problem(401, sentence, more=reason, WWW_Authenticate=CHALLENGE) from None
+    except Unavailable:
+        sentence = "The journal cannot be written, so no approval can be taken now."
+        raise Problem(503, sentence, Retry_After="1") from None
+    return _answer(outcomes)
+
+
+def _headers(request: web.Request) -> list[tuple[str, bytes]]:
+    """Those that say something about an approval; attributes are percent-encoded over HTTP."""
+    if request.content_type not in _TYPES or "Content-Encoding" in request.headers:
+        raise Problem(415, f"An approval is {' or '.join(_TYPES)}, and not compressed.")
+    found = []
+    for spelt, value in request.headers.items():
+        name = spelt.lower()
+        if name.startswith("ce-"):
+            found.append(
+                (name, unquote(value, errors="surrogateescape").encode(errors="surrogateescape"))
+            )
+        elif name in {"content-type", *HEADERS}:
+            found.append((name, value.encode(errors="surrogateescape")))
+    return found
+
+
+def _answer(outcomes: Sequence[LocalOutcome]) -> web.Response:
+    approval = outcomes[0].approval_id
+    body = {"approvalId": approval, "outcomes": [_outcome(one) for one in outcomes]}
+    first = outcomes[0]
+    if all(one.outcome == "refused" for one in outcomes):
+        status = _STATUS.get(first.reason or "", 409)
+        problem = Problem(
+            status, f"It does not count: {first.detail}.", more={"reason": first.reason, **body}
+        )
+        if status == 429:
+            problem.headers["Retry-After"] = "60"
+        raise problem
+    return web.json_response(body, status=202)
+
+
+def _outcome(one: LocalOutcome) -> dict[str, Any]:
+    return {
+        "eventId": one.event_id,
+        "outcome": one.outcome,
+        "reason": one.reason,
+        "detail": one.detail,
+        "href": f"/api/v1/events/{safe_id(one.event_id)}",
+    }
+
+
+@routes.options(PATH)
+async def consent(request: web.Request) -> web.Response:
+    """The handshake of CloudEvents webhooks: who asks is told whether and how often it may send."""
+    desk, origin = request.app[DESK], request.headers.get(_ORIGIN)
+    if origin is None:
+        return web.Response(status=204, headers={"Allow": "POST, OPTIONS"})
+    known = {one.casefold() for one in desk.runtime.config.http.webhook_origins}
+    if origin.casefold() not in known:
+        raise Problem(403, "That origin is not among http.webhook_origins.")
+    asked = request.headers.get(_RATE, str(desk.limiter.per_minute))
+    if not (asked.isascii() and asked.isdigit() and 0 < len(asked) < 10 and int(asked)):
+        raise Problem(400, f"{_RATE} is a whole number of requests a minute.")
+    allowed = {
+        "Allow": "POST, OPTIONS",
+        "WebHook-Allowed-Origin": origin,
+        "WebHook-Allowed-Rate": str(min(int(asked), desk.limiter.per_minute)),
+    }
+    return web.Response(status=200, headers=allowed)
