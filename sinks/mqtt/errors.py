@@ -28,6 +28,8 @@ class _Reason(NamedTuple):
     """Of one message: the same one would meet the same answer."""
     mend: bool = False
     """Of a connection: it stays so until somebody acts."""
+    at_the_door: str | None = None
+    """What it means, when that is more, for a client that wants in."""
 
 
 _REASONS = {
@@ -38,7 +40,12 @@ _REASONS = {
     0x84: _Reason("does not speak this version of MQTT; try another version", mend=True),
     0x85: _Reason("does not take this client id", mend=True),
     0x86: _Reason("refuses the username or password", mend=True),
-    0x87: _Reason("does not allow it", never=True, mend=True),
+    0x87: _Reason(
+        "does not allow it",
+        never=True,
+        mend=True,
+        at_the_door="lets no client in with this username, password, certificate, id or last will",
+    ),
     0x88: _Reason("is not available"),
     0x89: _Reason("is busy"),
     0x8A: _Reason("has banned this client", mend=True),
@@ -71,25 +78,28 @@ def _reason(code: int) -> _Reason:
     return _REASONS.get(code, _Reason(f"answers with code {code:#04x}"))
 
 
-def _sentence(code: int, said: str) -> str:
-    return f"the server {_reason(code).says}" + (f": {said}" if said else "")
+def _sentence(says: str, said: str) -> str:
+    return f"the server {says}" + (f": {said}" if said else "")
 
 
 def message_refused(code: int, topic: str, said: str = "") -> Unavailable | Rejected:
     """What the answer to one message means for it; *said* are the server's own words."""
-    text = f"{_sentence(code, said)} (topic {topic})"
-    return Rejected(text) if _reason(code).never else Unavailable(text)
+    reason = _reason(code)
+    text = f"{_sentence(reason.says, said)} (topic {topic})"
+    return Rejected(text) if reason.never else Unavailable(text)
 
 
 def connection_refused(code: int, where: str, said: str = "") -> Unavailable:
-    wait = SLOW if _reason(code).mend else None
-    return Unavailable(f"{where}: {_sentence(code, said)}", retry_after=wait)
+    reason = _reason(code)
+    text = f"{where}: {_sentence(reason.at_the_door or reason.says, said)}"
+    return Unavailable(text, retry_after=SLOW if reason.mend else None)
 
 
 def connection_ended(code: int, client_id: str, said: str = "") -> Lost:
     """The server has said goodbye, and why; taken over means that the client id is used twice."""
-    wait = SLOW if _reason(code).mend else None
-    return Lost(f"{_sentence(code, said)} (client id {client_id})", retry_after=wait)
+    reason = _reason(code)
+    text = f"{_sentence(reason.says, said)} (client id {client_id})"
+    return Lost(text, retry_after=SLOW if reason.mend else None)
 
 
 def _tls(error: ssl.SSLError) -> str:

@@ -1,5 +1,6 @@
 """paho's client and its thread, made so that both can be left at any moment."""
 
+import os
 import socket
 import ssl
 import struct
@@ -19,7 +20,8 @@ from sinks.mqtt.reading import Reading
 
 Properties: Any = PahoProperties
 """Without the hints that paho has not given it."""
-_AT_ONCE = struct.pack("HH" if hasattr(socket, "SIO_RCVALL") else "ii", 1, 0)
+_AT_ONCE = struct.pack("HH" if os.name == "nt" else "ii", 1, 0)
+"""To linger for no time: what is not sent yet is dropped with the connection."""
 
 
 @dataclass(frozen=True)

@@ -87,7 +87,7 @@ async def test_what_the_server_refuses_is_told_with_its_reason_and_topic(code, k
     ("code", "said", "wait"),
     [
         (0x86, "the server refuses the username or password", 60),
-        (0x87, "the server does not allow it", 60),
+        (0x87, "the server lets no client in with this username, password", 60),
         (0x85, "the server does not take this client id", 60),
         (0x01, "the server does not speak this version of MQTT", 60),
         (0x9A, "the server retains no messages; set birth_topic: null", 60),
@@ -107,7 +107,7 @@ async def test_who_is_not_let_in_says_why_and_waits_longer_when_somebody_must_ac
 
 
 @pytest.mark.parametrize(
-    ("code", "said"), [(4, "refuses the username or password"), (5, "does not allow it")]
+    ("code", "said"), [(4, "refuses the username or password"), (5, "lets no client in")]
 )
 async def test_the_old_version_has_numbers_of_its_own_and_the_same_words(code, said):
     async with scripted_mqtt(greeting=bytes([0x20, 2, 0, code]), version="3.1.1") as server:

@@ -236,7 +236,7 @@ async def test_passwords_are_checked_and_a_new_one_is_used_with_the_next_batch(
         assert list(await sending([make(3)])) == [None]
     file.write_text("first")
     told = await why(made, mine)
-    assert "does not allow it" in told or "refuses the username or password" in told
+    assert "lets no client in" in told or "refuses the username or password" in told
     assert "first" not in told
 
 
