@@ -31,6 +31,7 @@ class Engine:
     _source: Poller = field(init=False)
     _tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     _listeners: "Listeners | None" = None
+    _listening: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
         runtime, group = self.runtime, self.group
@@ -61,6 +62,7 @@ class Engine:
         self._listeners = Listeners(self.runtime, intake, self.group)
         await self._listeners.employ(self.runtime.config.approvals.sources)
         self._run("granting", supervise("granting", granting.run, most=5.0))
+        self._listening.set()
 
     async def employ(self) -> None:
         """Make the sinks ready: what is recorded from here on is theirs."""
@@ -111,6 +113,9 @@ class Engine:
 
     async def _vote(self, event: CloudEvent, sink: str) -> None:
         """A sink's `then: approve`: this VM's vote, once for each CloudEvent."""
+        if "poller" in self._tasks:
+            # A quick command may be done before we listen; it need not run again for that.
+            await self._listening.wait()
         take, mine = self.runtime.take_local, self.runtime.identity.vm_name
         if take is None or mine is None:
             raise Unavailable("no approvals are taken yet")

@@ -12,6 +12,7 @@ from bridge.platform.running import LOCK_FILE, refusal
 SYSTEM_STATE = Path("/var/lib/scheduled-events-bridge")
 CONFIG_FILE = Path("/etc/scheduled-events-bridge/config.yaml")
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _STOP = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -117,3 +118,48 @@ def signals(stop: Callable[[], object], reload: Callable[[], object]) -> Generat
         for number, handler in before.items():
             loop.remove_signal_handler(number)
             signal.signal(number, handler)
+
+
+def plain_environment() -> dict[str, str]:
+    """What every program needs, and nothing that our own environment holds."""
+    import pwd  # noqa: PLC0415  not everywhere
+
+    try:
+        home = pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        home = "/"
+    return {"PATH": SEARCH_PATH, "LANG": "C.UTF-8", "HOME": home}
+
+
+def own_group() -> dict[str, bool]:
+    """How to start a program so that it leads a group of its own, as keys for `subprocess`."""
+    return {"start_new_session": True}
+
+
+def end_group(leader: int, *, at_once: bool) -> None:
+    """Ask a program and all that it started to end, or end them."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, signal.SIGKILL if at_once else signal.SIGTERM)
+
+
+def group_lives(leader: int) -> bool:
+    """Whether anybody of the group is left, when its leader is gone."""
+    try:
+        os.killpg(leader, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return _more_than_zombies(leader)
+
+
+def _more_than_zombies(group: int) -> bool:
+    """A zombie has ended, even if nobody asks how; where /proc does not tell them, they count."""
+    told = False
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            state, _, its_group = path.read_text("latin-1").rpartition(")")[2].split()[:3]
+            told = True
+            if int(its_group) == group and state not in {"Z", "X"}:
+                return True
+    return not told

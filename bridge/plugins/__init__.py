@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 from bridge.classid import class_id, kind_of
 from bridge.cloudevent import CloudEvent
 from bridge.errors import Gone, Misconfigured, Rejected, Unavailable
-from bridge.fields import Duration, Secret, Settings, Size
+from bridge.fields import Duration, Secret, Settings, Size, write_duration
 from bridge.place import Place
+from bridge.platform import end_group, group_lives, own_group, plain_environment
 from bridge.plugins.approvals import (
     ApprovalPlugin,
     ApprovalSettings,
@@ -91,21 +92,26 @@ __all__ = [
     "TokenSource",
     "Unavailable",
     "class_id",
+    "end_group",
     "find_approvals",
     "find_format",
     "find_sink",
     "format_data",
+    "group_lives",
     "installed_approvals",
     "installed_formats",
     "installed_sinks",
     "is_loopback",
     "kind_of",
     "open_format",
+    "own_group",
+    "plain_environment",
     "read_format",
     "read_key",
     "read_secret",
     "severity",
     "sign",
+    "write_duration",
 ]
 
 

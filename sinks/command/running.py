@@ -1,0 +1,146 @@
+"""One run of a command: started, fed, listened to, and never left behind."""
+
+import asyncio
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, cast
+
+from bridge.plugins import end_group, group_lives, own_group
+from sinks.command.settings import GRACE
+
+KEPT = 4000
+"""Bytes of the output's end that are kept."""
+_LINGER = 0.5
+"""Seconds for the last words of a command that has ended; a daemon of its may hold the pipe."""
+_LOOK = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What is run, with what on stdin."""
+
+    argv: Sequence[str]
+    body: bytes
+    env: Mapping[str, str]
+    cwd: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How it ended, None when it took too long; a signal is a negative code."""
+
+    code: int | None
+    output: bytes
+
+
+class _Child(asyncio.SubprocessProtocol):
+    """What the event loop tells us about a process."""
+
+    def __init__(self) -> None:
+        loop = asyncio.get_running_loop()
+        self.exited: asyncio.Future[None] = loop.create_future()
+        self.silent: asyncio.Future[None] = loop.create_future()
+        self.fed = False
+        self.output = b""
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        del fd
+        self.output = (self.output + data)[-KEPT:]
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        """One that does not read what it is given is free to do so."""
+        del exc
+        if fd == 0:
+            self.fed = True
+        elif not self.silent.done():
+            self.silent.set_result(None)
+
+    def process_exited(self) -> None:
+        if not self.exited.done():
+            self.exited.set_result(None)
+
+
+async def run(task: Task, timeout: float) -> Ended:
+    """Run it to its end, or stop it after *timeout* seconds. Raises OSError if it cannot start.
+
+    Cancelled, it stops the command and all that this has started before it obeys.
+    """
+    transport, child = await _started(task)
+    try:
+        async with asyncio.timeout(timeout):
+            _feed(transport, task.body)
+            await asyncio.shield(child.exited)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.shield(child.silent), _LINGER)
+    except TimeoutError:
+        return Ended(None, child.output)
+    else:
+        return Ended(transport.get_returncode(), child.output)
+    finally:
+        await _close(transport, child)
+
+
+async def _started(task: Task) -> tuple[asyncio.SubprocessTransport, _Child]:
+    """Not even a cancellation at the wrong moment leaves a process that nobody knows."""
+    starting = asyncio.ensure_future(_start(task))
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        with suppress(OSError):
+            await _close(*await starting)
+        raise
+
+
+async def _start(task: Task) -> tuple[asyncio.SubprocessTransport, _Child]:
+    options: dict[str, Any] = own_group()
+    return await asyncio.get_running_loop().subprocess_exec(
+        _Child,
+        *task.argv,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        env=dict(task.env),
+        cwd=task.cwd,
+        **options,
+    )
+
+
+def _feed(transport: asyncio.SubprocessTransport, body: bytes) -> None:
+    stdin = cast("asyncio.WriteTransport", transport.get_pipe_transport(0))
+    stdin.write(body)
+    stdin.close()
+
+
+async def _close(transport: asyncio.SubprocessTransport, child: _Child) -> None:
+    try:
+        if not child.exited.done():
+            await _stop(transport.get_pid(), child)
+    finally:
+        if not child.fed:
+            cast("asyncio.WriteTransport", transport.get_pipe_transport(0)).abort()
+        transport.close()
+
+
+async def _stop(leader: int, child: _Child) -> None:
+    """Ask all of them to end; who has not after a moment, or when we are hurried, is ended."""
+    end_group(leader, at_once=False)
+    try:
+        async with asyncio.timeout(GRACE):
+            await asyncio.shield(child.exited)
+            await _left_by_all(leader)
+    except TimeoutError:
+        pass
+    finally:
+        end_group(leader, at_once=True)
+    with suppress(TimeoutError):
+        await asyncio.wait_for(asyncio.shield(child.exited), GRACE)
+
+
+async def _left_by_all(leader: int) -> None:
+    """Nobody tells us of the end of a process that is not our child."""
+    for _ in range(math.ceil(GRACE / _LOOK)):
+        if not group_lives(leader):
+            return
+        await asyncio.sleep(_LOOK)
