@@ -170,9 +170,9 @@ async def journal(tmp_path):
         yield made
 
 
-def worker(journal, tmp_path) -> Dispatcher:
+def worker(journal, tmp_path, **more) -> Dispatcher:
     plugin = find_sink("file")
-    keys = {"type": "pagerduty", "routing_key": "key"}
+    keys = {"type": "pagerduty", "routing_key": "key", **more}
     made = plugin.settings.model_validate(
         {"type": "file", "path": str(tmp_path / "page"), "format": keys}
     )
@@ -210,6 +210,17 @@ async def test_what_is_over_before_it_could_be_said_is_only_resolved(journal, tm
     async with at_work(pump), asyncio.timeout(20):
         await pump.drained()
     assert paged(tmp_path) == [("resolve", EVENT_ID)]
+
+
+@pytest.mark.parametrize("action", ["acknowledge", "trigger"])
+async def test_what_has_begun_before_it_could_be_said_is_paged_only_if_asked_for(
+    journal, tmp_path, action
+):
+    await record(journal, "scheduled", "started")
+    pump = worker(journal, tmp_path, started=action)
+    async with at_work(pump), asyncio.timeout(20):
+        await pump.drained()
+    assert paged(tmp_path) == [(action, EVENT_ID)]
 
 
 async def test_what_a_pager_has_no_words_for_is_left_out_and_no_dead_letter(journal, tmp_path):
