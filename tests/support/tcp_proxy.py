@@ -18,6 +18,7 @@ class TcpProxy:
     """How many bytes came from clients, whether they were let through or not."""
     received: bytearray = field(default_factory=bytearray)
     """What the server said, for those who want to look."""
+    _era: int = 0
     _flowing: asyncio.Event = field(default_factory=asyncio.Event)
     _listening: asyncio.Server | None = None
     _tasks: set["asyncio.Task[None]"] = field(default_factory=set)
@@ -49,6 +50,10 @@ class TcpProxy:
     def release(self) -> None:
         self._flowing.set()
 
+    def drop(self) -> None:
+        """The connections of this moment are dead for ever, and neither side is told; new ones live."""
+        self._era += 1
+
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
@@ -72,15 +77,19 @@ class TcpProxy:
     async def _pass(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, ours: bool
     ) -> None:
+        era = self._era
         while chunk := await reader.read(65536):
             if ours:
                 self.sent += len(chunk)
             else:
                 self.received += chunk
             await self._flowing.wait()
-            writer.write(chunk)
-            await writer.drain()
+            if era == self._era:
+                writer.write(chunk)
+                await writer.drain()
         await self._flowing.wait()  # while it is silent, nobody hears that somebody left
+        if era != self._era and not ours:
+            await asyncio.Event().wait()
         raise EOFError
 
 

@@ -1,0 +1,83 @@
+"""A bridge process between the simulator and Mosquitto, with Mosquitto's own clients at the other end."""
+
+import contextlib
+import json
+import uuid
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+
+from support.bridge_process import Stage, stage
+from support.mosquitto_clients import Address, Subscriber
+
+Json = dict[str, Any]
+PREFIX = "azure.scheduledevents."
+
+
+def mqtt_sink(broker: Address, root: str, **more: Any) -> Json:
+    """Below a root of the test's own."""
+    topics = {"topic": f"{root}/events/{{subject}}", "birth_topic": f"{root}/bridges/{{observer}}"}
+    return {"type": "mqtt", "host": broker.host, "port": broker.port, **topics, **more}
+
+
+def desk_of(root: str) -> str:
+    return f"{root}/approvals"
+
+
+@contextlib.asynccontextmanager
+async def mqtt_stage(
+    folder: Path, broker: Address, root: str, **more: Any
+) -> AsyncGenerator[Stage]:
+    """One sink `plant`, and approvals by its connection; *more* are keys of the sink."""
+    config: Json = {
+        "sinks": {"plant": mqtt_sink(broker, root, **more)},
+        "approvals": {
+            "from": {"plant": {"sink": "plant", "topic": desk_of(root), "trust": "transport"}}
+        },
+    }
+    async with stage(folder, **config, stop_grace="5s") as made:
+        yield made
+
+
+def new_root() -> str:
+    return f"root-{uuid.uuid4()}"
+
+
+def envelope(message: Json) -> Json:
+    """The CloudEvent in it, as the MQTT binding has it."""
+    found = message.get("properties", {})
+    structured = found.get("content-type", "application/cloudevents+json")
+    if structured.startswith("application/cloudevents"):
+        return json.loads(message["payload"])
+    named = dict(found["user-properties"])
+    if "severitynumber" in named:
+        named["severitynumber"] = int(named["severitynumber"])
+    kind_of_data = {"datacontenttype": found["content-type"]}
+    return named | kind_of_data | {"data": json.loads(message["payload"])}
+
+
+def kind(message: Json) -> str:
+    return envelope(message)["type"].removeprefix(PREFIX).removesuffix(".v1")
+
+
+async def until_told(found: Subscriber, *expected: str, of: str) -> dict[str, Json]:
+    """The first message of each kind about one scheduled event, once all are there."""
+
+    def told() -> dict[str, Json]:
+        mine = [each for each in found.messages if each["topic"].endswith(f"/{of}")]
+        return {kind(each): each for each in reversed(mine)}
+
+    await found.until(lambda _: told().keys() >= {*expected}, f"{expected} of {of}")
+    return {each: told()[each] for each in expected}
+
+
+def as_lines(messages: list[Json], file: Path) -> Path:
+    """As a file sink would have written it, for the judge."""
+    lines = (json.dumps(envelope(message), sort_keys=True) for message in messages)
+    file.write_text("".join(f"{line}\n" for line in lines))
+    return file
+
+
+def posts(at: Stage) -> list[Json]:
+    """The approvals that the metadata service got."""
+    return [record for record in at.simulator.truth if record["what"] == "approval"]
