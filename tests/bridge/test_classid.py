@@ -29,11 +29,11 @@ def test_each_kind_has_a_word_of_its_own(cloudevent):
 
 
 def test_no_two_kinds_share_a_word():
-    assert len({class_id(each) for each in published().values()}) == len(KINDS)
+    assert len({class_id(each) for each in published().values()}) == len(published())
 
 
 def test_the_kind_is_the_type_without_its_prefix_and_version():
-    assert {kind_of(each) for each in published().values()} == set(KINDS)
+    assert {kind_of(each) for each in published().values()} <= set(KINDS)
     assert kind_of(replace(make(), type="another.thing")) == "another.thing"
 
 

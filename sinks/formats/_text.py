@@ -1,0 +1,45 @@
+"""Text that fits: in one line, in so many bytes, in whole characters."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+ELLIPSIS = "…"
+
+_LINE_ENDS_IN_JSON = {0x7F: "\\u007f", 0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
+
+
+def cut(value: str, most: int) -> str:
+    """At most that many bytes of UTF-8, in whole characters; an ellipsis says that it was cut."""
+    encoded = value.encode()
+    if len(encoded) <= most:
+        return value
+    kept = encoded[: most - len(ELLIPSIS.encode())].decode(errors="ignore")
+    return kept.rstrip() + ELLIPSIS
+
+
+def listed(names: Sequence[str], most: int, missing: int = 0) -> str:
+    """As many whole names as fit, with commas, and how many more there are: `a,b,+3`."""
+    room = most - len(f",+{len(names) + missing}")
+    kept: list[str] = []
+    for name in names:
+        room -= len(name.encode()) + 1
+        if room < 0:
+            break
+        kept.append(name)
+    left = len(names) - len(kept) + missing
+    return ",".join([*kept, f"+{left}"] if left else kept)
+
+
+def filled(value: Any) -> Any:
+    """The same object without what is None or empty, all the way down; lists stay as they are."""
+    if not isinstance(value, dict):
+        return value
+    inner = {name: filled(each) for name, each in value.items()}
+    return {name: each for name, each in inner.items() if each not in (None, "", [], {})}
+
+
+def as_json(value: Any) -> bytes:
+    """One line of JSON, for whichever characters a reader takes to end a line."""
+    written = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return written.translate(_LINE_ENDS_IN_JSON).encode()
