@@ -14,7 +14,7 @@ from bridge.plugins import Delivery, Listening, Unavailable
 from sinks.mqtt.arriving import Arrival, body_of, headers_of
 from sinks.mqtt.client import Client
 from sinks.mqtt.connecting import Door
-from sinks.mqtt.errors import SLOW, connection_refused
+from sinks.mqtt.errors import SLOW, subscription_refused
 from sinks.mqtt.network import Terms
 
 WINDOW = 10
@@ -80,7 +80,7 @@ class Seat:
         except TimeoutError:
             raise Unavailable(f"{self._door.server}: no answer to our subscription") from None
         if not answer.ok:
-            raise connection_refused(answer.code, f"topic {self._topic}", answer.said)
+            raise subscription_refused(answer.code, self._topic, answer.said)
         if answer.code == 0:
             why = "the server grants no QoS 1, so approvals could be lost on the way"
             raise Unavailable(f"topic {self._topic}: {why}", retry_after=SLOW)

@@ -29,8 +29,8 @@ from sinks.mqtt.connecting import Door
 from sinks.mqtt.errors import (
     Lost,
     connection_ended,
-    connection_refused,
     not_connected,
+    not_let_in,
 )
 from sinks.mqtt.messages import Message
 from sinks.mqtt.network import Network, Terms
@@ -161,7 +161,7 @@ class Client:
         if self._greeted.done():
             return
         if not answer.ok:
-            self._end(connection_refused(answer.code, self._door.server, answer.said))
+            self._end(not_let_in(answer.code, self._door.server, answer.said))
             return
         self.greeting = greeting
         self._window = asyncio.Semaphore(min(WINDOW, greeting.receive_maximum))

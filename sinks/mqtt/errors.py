@@ -89,9 +89,16 @@ def message_refused(code: int, topic: str, said: str = "") -> Unavailable | Reje
     return Rejected(text) if reason.never else Unavailable(text)
 
 
-def connection_refused(code: int, where: str, said: str = "") -> Unavailable:
+def not_let_in(code: int, where: str, said: str = "") -> Unavailable:
+    """What the answer to our greeting means."""
     reason = _reason(code)
     text = f"{where}: {_sentence(reason.at_the_door or reason.says, said)}"
+    return Unavailable(text, retry_after=SLOW if reason.mend else None)
+
+
+def subscription_refused(code: int, topic: str, said: str = "") -> Unavailable:
+    reason = _reason(code)
+    text = f"topic {topic}: {_sentence(reason.says, said)}"
     return Unavailable(text, retry_after=SLOW if reason.mend else None)
 
 

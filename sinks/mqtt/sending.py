@@ -131,7 +131,9 @@ class Session:
 def _demand(settings: MqttSettings, greeting: Greeting) -> None:
     """Raises `Unavailable` when the server lacks what the settings ask for."""
     if settings.qos > greeting.maximum_qos:
-        raise Unavailable(f"{settings.server}: the server takes QoS 0 only; set qos: 0", retry_after=SLOW)
+        raise Unavailable(
+            f"{settings.server}: the server takes QoS 0 only; set qos: 0", retry_after=SLOW
+        )
     if not greeting.retains and (settings.retain_state or settings.birth_topic):
         raise Unavailable(
             f"{settings.server}: the server retains no messages;"
