@@ -44,6 +44,7 @@ far-sides:
 	@scripts/kafka-libs >/dev/null || echo "Going on with an in-memory stand-in for Kafka" >&2
 	@command -v mosquitto_sub >/dev/null || scripts/debian-packages mosquitto mosquitto-clients >/dev/null \
 		|| echo "Going on without Mosquitto" >&2
+	@scripts/javascript-libs >/dev/null || echo "Going on without the JavaScript SDK" >&2
 	@command -v kcat >/dev/null || scripts/debian-packages kcat >/dev/null || echo "Going on without kcat" >&2
 
 $(READY): pyproject.toml constraints.txt scripts/venv
