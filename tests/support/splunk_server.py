@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import gzip
 import json
 import ssl
 from collections.abc import AsyncIterator, Mapping
@@ -115,10 +114,7 @@ class SplunkServer:
         if request.path.endswith("/services/collector/ack"):
             return self._tell(request, json.loads(body))
         if request.path.endswith("/services/collector/event"):
-            packed = request.headers.get("Content-Encoding") == "gzip"
-            return self._take(
-                request, gzip.decompress(body) if packed and body[:2] == b"\x1f\x8b" else body
-            )
+            return self._take(request, body)
         return web.Response(status=404, text="<html>not found</html>")
 
     def _authorize(self, request: web.Request) -> int | None:
