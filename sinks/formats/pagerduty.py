@@ -43,9 +43,9 @@ class PagerDutySettings(FormatSettings):
 
     type: Literal["pagerduty"]
     routing_key: Secret = Field(description="the integration key of Events API v2")
-    started: Literal["acknowledge", "trigger"] = Field(
-        "acknowledge",
-        description="acknowledge: paging ends when Azure begins; trigger: it goes on until the end",
+    started: Literal["trigger", "acknowledge"] = Field(
+        "trigger",
+        description="trigger: paging goes on until the end; acknowledge: it ends when Azure begins",
     )
 
 

@@ -37,7 +37,7 @@ def said(cloudevent, format_=PAGER) -> dict:
     [
         ("scheduled", "trigger", EVENT_ID),
         ("updated", "trigger", EVENT_ID),
-        ("started", "acknowledge", EVENT_ID),
+        ("started", "trigger", EVENT_ID),
         ("completed", "resolve", EVENT_ID),
         ("canceled", "resolve", "C7061BAC-AFDC-4513-B24B-AA5F13A16123"),
         ("approval.granted", "acknowledge", EVENT_ID),
@@ -66,13 +66,11 @@ def test_nobody_is_woken_for_the_rest(kind):
         PAGER.encode(cloudevent)
 
 
-def test_what_begins_unannounced_wakes_somebody():
-    assert said(told_of("started", previousStatus=None))["event_action"] == "trigger"
-
-
-def test_paging_may_go_on_after_the_start():
-    going_on = pager(started="trigger")
-    assert said(told_of("started"), going_on)["event_action"] == "trigger"
+def test_the_start_may_calm_the_alert_unless_nobody_was_paged_before():
+    calming = pager(started="acknowledge")
+    assert said(told_of("started"), calming)["event_action"] == "acknowledge"
+    unannounced = told_of("started", previousStatus=None)
+    assert said(unannounced, calming)["event_action"] == "trigger"
     assert said(told_of("completed"), going_on)["event_action"] == "resolve"
 
 
@@ -195,7 +193,7 @@ async def test_what_was_triggered_is_resolved(journal, tmp_path):
     pump = worker(journal, tmp_path)
     async with at_work(pump), asyncio.timeout(20):
         await pump.drained()
-        await record(journal, "approval.granted", "started", "completed")
+        await record(journal, "approval.granted", "completed")
         await pump.drained()
     assert paged(tmp_path) == [
         ("trigger", EVENT_ID),
@@ -213,7 +211,7 @@ async def test_what_is_over_before_it_could_be_said_is_only_resolved(journal, tm
 
 
 @pytest.mark.parametrize("action", ["acknowledge", "trigger"])
-async def test_what_has_begun_before_it_could_be_said_is_paged_only_if_asked_for(
+async def test_what_has_begun_before_it_could_be_said_is_told_as_asked_for(
     journal, tmp_path, action
 ):
     await record(journal, "scheduled", "started")
