@@ -67,7 +67,8 @@ class Stage:
     @property
     def files(self) -> list[Path]:
         sinks = self.config["sinks"].values()
-        return [Path(sink["path"]) for sink in sinks if Path(sink["path"]).exists()]
+        paths = [Path(sink["path"]) for sink in sinks if "path" in sink]
+        return [path for path in paths if path.exists()]
 
     def configure(self, **changes: Any) -> None:
         """Write the configuration; JSON is YAML."""

@@ -24,6 +24,7 @@ from bridge.dispatcher import Dispatcher
 from bridge.journal import schema
 from bridge.journal.store import Store
 from bridge.metadata import Metadata
+from bridge.plugins import Gone
 from sinks._lines import LineFile
 
 
@@ -87,6 +88,54 @@ def after_send(number: int) -> None:
         await original(self, rows, results)
 
     Dispatcher._judge = judge
+
+
+def around_vote(number: int) -> None:
+    """Die when a sink approves and the vote is not cast (1), or is cast and nothing settled (2)."""
+    original = Dispatcher._vote
+
+    async def vote(self: Dispatcher, row: Any, result: Any) -> Any:
+        approves = getattr(result, "approves", False)
+        if approves and number == 1:
+            die()
+        after = await original(self, row, result)
+        if approves:
+            die()
+        return after
+
+    Dispatcher._vote = vote
+
+
+def around_settle(number: int) -> None:
+    """Die when the first delivery to `left` is settled: before (1) or after (2) the commit."""
+    original, transaction = Store.settle, Store.transaction
+
+    def settle(self: Store, sink: str, *given: Any) -> None:
+        if sink == "left" and number == 1:
+            Store.transaction = dying
+        original(self, sink, *given)
+        if sink == "left":
+            die()
+
+    @contextmanager
+    def dying(self: Store) -> Generator[Any]:
+        with transaction(self) as db:
+            yield db
+            die()
+
+    Store.settle = settle
+
+
+def gone(flag: str) -> None:
+    """While *flag* is there, the file sink `left` is told that nothing more is wanted."""
+    original = LineFile.append
+
+    def append(self: LineFile, lines: bytes) -> None:
+        if self.path.stem == "left" and Path(flag).exists():
+            raise Gone("it was unsubscribed")
+        original(self, lines)
+
+    LineFile.append = append
 
 
 def half_line(number: int) -> None:
@@ -209,6 +258,9 @@ FAULTS = {
         after_commit,
         around_migration,
         after_send,
+        around_vote,
+        around_settle,
+        gone,
         half_line,
         pages,
         user,

@@ -71,7 +71,7 @@ def test_the_start_may_calm_the_alert_unless_nobody_was_paged_before():
     assert said(told_of("started"), calming)["event_action"] == "acknowledge"
     unannounced = told_of("started", previousStatus=None)
     assert said(unannounced, calming)["event_action"] == "trigger"
-    assert said(told_of("completed"), going_on)["event_action"] == "resolve"
+    assert said(told_of("completed"), calming)["event_action"] == "resolve"
 
 
 @pytest.mark.parametrize(
