@@ -43,9 +43,9 @@ class Judgement:
 def judge(answer: Answer, now: datetime, hidden: Iterable[str] = ()) -> Judgement:
     """*hidden* is what the answer may repeat of our secrets."""
     status = answer.status
-    said = f"it answered {status}{_words(answer.body, hidden)}"
     if 200 <= status < 300:
         return Judgement(None)
+    said = f"it answered {status}{_words(answer.body, hidden)}"
     if status in _OF_ENDPOINT or (status == 503 and answer.retry_after is not None):
         return Judgement(_of_endpoint(answer, said, now), halts=True)
     if 300 <= status < 400:

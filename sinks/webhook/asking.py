@@ -49,6 +49,7 @@ class Line:
 
     target: Target
     credentials: Credentials = field(repr=False)
+    _url: URL = field(repr=False)
     _http: aiohttp.ClientSession = field(repr=False)
     _options: Mapping[str, Any] = field(repr=False)
     _anonymous: bool
@@ -62,7 +63,7 @@ class Line:
         try:
             async with self._http.request(
                 method,
-                URL(self.target.url, encoded=True),
+                self._url,
                 data=body or None,
                 headers={**self.credentials.headers, **headers},
                 allow_redirects=False,
@@ -86,11 +87,26 @@ async def dial(http: aiohttp.ClientSession, settings: WebhookSettings, place: Pl
         else:
             credentials = credentials.merged()
     anonymous = target.secure and (settings.tls is None or settings.tls.certificate is None)
-    return Line(target, credentials, http, options, anonymous)
+    url = URL(target.url, encoded=True)
+    return Line(target, credentials, url, http, options, anonymous)
 
 
 async def _heard(response: aiohttp.ClientResponse) -> Answer:
     """The status decides, so neither a body without end nor one that breaks off changes it."""
+    body = b"" if response.content.at_eof() else await _read(response)
+    packed = "Content-Encoding" in response.headers
+    return Answer(
+        response.status,
+        b"" if packed else body,
+        retry_after=response.headers.get("Retry-After"),
+        date=response.headers.get("Date"),
+        location=response.headers.get("Location"),
+        allowed_origin=response.headers.get("WebHook-Allowed-Origin"),
+        allowed_rate=response.headers.get("WebHook-Allowed-Rate"),
+    )
+
+
+async def _read(response: aiohttp.ClientResponse) -> bytes:
     body = bytearray()
     with suppress(aiohttp.ClientError, OSError):
         async with asyncio.timeout(_BODY_WITHIN):
@@ -101,13 +117,4 @@ async def _heard(response: aiohttp.ClientResponse) -> Answer:
                 body += chunk
     if not response.content.is_eof():
         response.close()
-    packed = "Content-Encoding" in response.headers
-    return Answer(
-        response.status,
-        b"" if packed else bytes(body[:LARGEST_ANSWER]),
-        retry_after=response.headers.get("Retry-After"),
-        date=response.headers.get("Date"),
-        location=response.headers.get("Location"),
-        allowed_origin=response.headers.get("WebHook-Allowed-Origin"),
-        allowed_rate=response.headers.get("WebHook-Allowed-Rate"),
-    )
+    return bytes(body[:LARGEST_ANSWER])

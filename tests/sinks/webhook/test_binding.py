@@ -5,10 +5,12 @@ from collections.abc import Sequence
 from datetime import datetime
 
 import pytest
+import yaml
 from cloudevents.core.bindings import http as sdk
 from cloudevents.core.formats.json import JSONFormat
 from support.cloudevents import HOSTILE, LARGEST, batch, make
 
+from bridge import contract
 from bridge.plugins import CloudEvent, Format, Rejected, read_format
 from bridge.plugins.formats import find_format
 from sinks.webhook.binding import LARGEST_BATCH, Message, alone, messages
@@ -107,3 +109,8 @@ def test_a_format_is_sent_as_it_is_with_its_own_type():
     ]
     assert found[0].headers == {"Content-Type": "text/plain"}
     assert {place: str(why) for place, why in unsaid.items()} == {1: "no words for it"}
+
+
+def test_asyncapi_has_the_same_messages_for_webhooks_as_for_all():
+    channels = yaml.safe_load(contract.read("asyncapi"))["channels"]
+    assert channels["webhookEvents"]["messages"] == channels["events"]["messages"]

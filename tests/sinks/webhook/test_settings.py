@@ -1,12 +1,13 @@
 """The keys of a webhook: what each may be, and the one sentence when it is not."""
 
+import re
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 
 from bridge.config import ConfigError, load
-from bridge.plugins import Place, Unavailable
+from bridge.plugins import Place, SinkSettings, Unavailable
 from sinks.webhook import WebhookSettings
 
 HMAC = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -262,3 +263,20 @@ def test_off_is_a_word_in_the_file(tmp_path: Path):
     file = tmp_path / "config.yaml"
     file.write_text("sinks: {a: {type: webhook, url: 'https://a.example', handshake: off}}")
     assert load(file, {}).sinks["a"].handshake == "off"
+
+
+PAGE = Path(__file__).parents[3] / "docs/sinks/webhook.md"
+EXAMPLES = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=range(len(EXAMPLES)))
+def test_what_the_page_shows_can_be_used(tmp_path: Path, example: str):
+    file = tmp_path / "config.yaml"
+    file.write_text(example)
+    assert load(file, {"PAGER_SECRET": HMAC}).sinks
+
+
+def test_the_page_explains_every_key_of_its_own():
+    page = PAGE.read_text(encoding="utf-8")
+    own = WebhookSettings.model_fields.keys() - SinkSettings.model_fields.keys()
+    assert [name for name in sorted(own) if f"`{name}`" not in page] == []
