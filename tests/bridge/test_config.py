@@ -727,6 +727,9 @@ def test_a_source_may_take_the_connection_of_a_sink_and_nothing_else_of_it(read,
     assert read(approvals(own, sinks=sinks)).approvals.sources["desk"].path == Path("/own")
 
 
+WHSEC = f"whsec_{'A' * 32}"
+
+
 def test_no_sources_are_as_good_as_none(read):
     for given in ("from: null", "from: {}", "margin: 5s"):
         assert read(approvals(given)).approvals.sources == {}
@@ -752,6 +755,25 @@ def test_no_sources_are_as_good_as_none(read):
         ("leader: me", "'first-resource' or 'none'"),
         ("takeover_after: soon", "'soon' is not a duration"),
         ("dryrun: true", "did you mean dry_run?"),
+        ("require: {count: 0}", "approvals.require.count: must be at least 1"),
+        ("require: {count: two}", "approvals.require.count: must be a whole number"),
+        ("require: {count: 1, approvers: [a]}", "has both count and approvers"),
+        ("require: {approvers: []}", "approvals.require.approvers: "),
+        ("require: 2", "{count: N} or {approvers: [NAME, …]}"),
+        ("allow: [{}]", "approvals.allow[0].approver: is missing"),
+        ("allow: [{approver: a, key: x}]", "approvals.allow[0].key: unknown key; did you mean keys?"),
+        ("allow: [{approver: a, keys: [{}]}]", "approvals.allow[0].keys[0]: needs either hmac or"),
+        ("allow: [{approver: a, keys: [{hmac: x}]}]", "begins with whsec_"),
+        ("allow: [{approver: a, token: t}]", "'t' is no name in http.tokens"),
+        (f"allow: [{{approver: a, keys: [{{hmac: {WHSEC}}}]}}, {{approver: b, keys: [{{hmac: {WHSEC}}}]}}]",
+         "allow: a and b have the same key or token"),
+        ("auto: [{}]", "approvals.auto[0]: needs at least one of event_source"),
+        ("auto: [{event_type: Freeze, max_duration: long}]", "approvals.auto[0].max_duration: 'long'"),
+        ("remind: [0s]", "approvals.remind: must be at most 10 durations, each more than 0s"),
+        ("remind: 5m", "approvals.remind: must be a list"),
+        ("from: {http: {type: tail, path: /x, trust: transport}}", "a name that the bridge itself uses"),
+        (f"from: {{a: {{type: tail, path: /x, trust: signed}}}}, allow: [{{approver: a, via: b, keys: [{{hmac: {WHSEC}}}]}}]",
+         "signed needs a key in approvals"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_approvals_is_explained(problems, tail, keys, said):
@@ -777,6 +799,35 @@ def test_approvals_are_described_in_sentences(read, tail):
     alone = describe(read(approvals(f"from: {{{DESK}}}", "leader: none")))
     assert "Every bridge on one of the event's VMs tells Azure at once." in alone
     assert "A scheduled event is approved when each of its VMs was approved for." in alone
+
+
+def test_rights_rules_and_reminders_are_described_in_sentences(read, tail):
+    entry = f"{{approver: orders, keys: [{{hmac: {WHSEC}}}], event_types: [Freeze], decisions: [approve, hold]}}"
+    keys = (
+        f"from: {{{DESK.replace('transport', 'signed')}}}",
+        f"allow: [{entry}, {{approver: ops, token: ops, via: http, resources: [web*], all_resources: true}}]",
+        "auto: [{event_type: Freeze, max_duration: 10s}]",
+        "require: {count: 2}",
+        "remind: [1m, 5m]",
+    )
+    http = "{tokens: [{name: ops, token: x}], webhook_origins: [e.example]}"
+    config = read(f"{approvals(*keys)[:-1]}, http: {http}}}")
+    said = describe(config)
+    for sentence in (
+        "Approvals from desk are the lines of /topic; each must be signed.",
+        "Approvals are taken over the control socket, and over HTTP with the token ops, and over HTTP when they are signed.",
+        "orders may approve and hold, Freeze events, proved by its key.",
+        "ops may approve and hold and release, for VMs like web*, for all VMs of an event at once, via http only, proved by the token ops.",
+        "Nobody else may vote, through whatever door.",
+        "A scheduled event is approved by 2 different verified approvers.",
+        "Approves by itself for this VM scheduled events of type Freeze, that take at most 10s.",
+        "While votes are missing, publishes approval.due 5m and 1m before notBefore.",
+        "Consents to CloudEvents webhooks with approvals from e.example.",
+    ):
+        assert sentence in said
+    assert WHSEC not in f"{said} {config!r} {config.model_dump(mode='json', fallback=str)}"
+    named = describe(read(approvals("require: {approvers: [a, b]}")))
+    assert "A scheduled event is approved when all of these have, verified: a, b." in named
 
 
 def test_the_fingerprint_knows_the_keys_of_a_source(read, tail):

@@ -455,6 +455,68 @@ async def test_a_journal_that_fails_after_the_post_is_made_good_later(two):
     assert await bridge.journal.run(granted) == {(key, 1)}
 
 
+# --- several at once, and what azure refuses ------------------------------------------------------
+
+
+async def test_what_comes_together_is_posted_together(two):
+    keys = [event_id(two), plan(two, "f")]
+    bridge = await two.bridge()
+    for key in keys:
+        await bridge.hear(key)
+    await bridge.consider()
+    [post] = two.posts()
+    assert sorted(post["eventIds"]) == sorted(keys)
+    assert await bridge.became() == [("granted", None)] * 2
+
+
+async def test_one_that_azure_refuses_does_not_spoil_it_for_the_others(two):
+    keys = [event_id(two), plan(two, "f")]
+    bridge = await two.bridge()
+    sent = []
+
+    async def post(ids, _):
+        sent.append(list(ids))
+        if keys[0] in ids:
+            return Problem("bad-request", "It is gone.", status=400)
+        return Accepted()
+
+    bridge.granting.posting.post = post
+    for key in keys:
+        await bridge.hear(key)
+    await bridge.consider()
+    assert [sorted(ids) for ids in sent] == [sorted(keys), *([one] for one in sorted(keys))]
+    assert [one["data"]["eventId"] for one in await bridge.told()] == [keys[1]]
+    assert await state(bridge, keys[0]) == "due"
+    assert bridge.rereads > 0
+
+
+@pytest.mark.parametrize(("status", "rereads"), [(400, 1), (404, 1), (429, 0), (500, 0), (None, 0)])
+async def test_a_refusal_has_the_document_read_again_and_other_trouble_does_not(
+    two, status, rereads
+):
+    bridge = await two.bridge()
+
+    async def post(*_):
+        return Problem("some", "Trouble.", status=status, retry_after=5.0)
+
+    bridge.granting.posting.post = post
+    await bridge.hear(event_id(two))
+    await bridge.consider()
+    assert bridge.rereads == rereads
+
+
+async def test_what_azure_refuses_because_it_is_gone_is_said_to_have_failed(two):
+    bridge = await two.bridge()
+    two.world.fault("status", methods=["POST"], status=400)
+    await bridge.hear(event_id(two))
+    await bridge.consider()
+    assert bridge.rereads == 1
+    two.world.cancel("e")
+    await bridge.poll()
+    await bridge.consider()
+    assert await bridge.became() == [("failed", None)]
+
+
 # --- helpers -------------------------------------------------------------------------------------
 
 

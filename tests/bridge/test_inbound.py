@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bridge.inbound import APPROVE, LARGEST, MOST_EVENTS, Malformed, NotForUs, read
+from bridge.inbound import APPROVE, LARGEST, MOST_EVENTS, Malformed, NotForUs, read, unwrap
 from bridge.votes import Approval
 
 EVENT_ID = "602d9444-d2cd-49c7-8624-8643e7171297"
@@ -99,6 +99,55 @@ def test_the_key_is_the_first_name_that_the_message_has():
     assert one(SAID, webhook, "t/0/1").key == "w-1"
     assert one(SAID, (), "t/0/1").key == "t/0/1"
     assert one(SAID).key == one(SAID).key != one({**SAID, "reason": "x"}).key
+
+
+# --- signed --------------------------------------------------------------------------------------
+
+SIGNATURE = [("webhook-id", b"w-1"), ("webhook-timestamp", b"7"), ("webhook-signature", b"v1,eA==")]
+WRAPPED = {name: value.decode() for name, value in SIGNATURE}
+
+
+def test_what_a_transport_without_headers_carries_is_unwrapped_to_the_byte():
+    payload = '{"eventId":  "é"}'
+    for stamp in ("7", 7):
+        body = encoded({**WRAPPED, "webhook-timestamp": stamp, "payload": payload})
+        assert unwrap(body, [("mqtt", b"x")]) == (payload.encode(), SIGNATURE)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        SAID,
+        {**WRAPPED},
+        {**WRAPPED, "payload": {"eventId": "x"}},
+        {**WRAPPED, "payload": "x", "more": 1},
+        {**WRAPPED, "webhook-id": 7, "payload": "x"},
+        {**WRAPPED, "payload": "\ud800"},
+        ["webhook-signature"],
+        b'"webhook-signature" nonsense',
+    ],
+    ids=range(8),
+)
+def test_what_is_no_such_wrapping_is_left_as_it_is(body):
+    assert unwrap(encoded(body), BINARY) == (encoded(body), BINARY)
+
+
+def test_what_has_its_signature_in_headers_is_not_unwrapped_and_what_is_too_large_not_looked_at():
+    body = encoded({**WRAPPED, "payload": "x"})
+    assert unwrap(body, SIGNATURE) == (body, SIGNATURE)
+    with pytest.raises(Malformed, match="at most"):
+        unwrap(b" " * (LARGEST + 1), ())
+
+
+def test_of_a_signed_message_the_headers_say_nothing_but_its_id():
+    [plain] = read(encoded(SAID), SIGNATURE, "t/0/1", signed=True)
+    assert plain.key == "w-1"
+    with pytest.raises(Malformed, match="does not cover headers"):
+        read(encoded(SAID), [*SIGNATURE, *BINARY], signed=True)
+    with pytest.raises(Malformed, match="is not the CloudEvent's id"):
+        read(encoded(ENVELOPE), [*SIGNATURE, *STRUCTURED], signed=True)
+    same = [("webhook-id", b"a-1"), *STRUCTURED]
+    assert read(encoded(ENVELOPE), same, signed=True)[0].key == "/orders\x1fa-1"
 
 
 # --- what it refuses -----------------------------------------------------------------------------

@@ -1,0 +1,49 @@
+"""How often one caller may ask."""
+
+import pytest
+
+from bridge.web.limits import Limiter
+from bridge.web.problems import Problem
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+def test_a_bucket_empties_and_fills_again():
+    clock = Clock()
+    limiter = Limiter(per_minute=60, burst=3, clock=clock)
+    for _ in range(3):
+        limiter.check("a")
+    with pytest.raises(Problem) as caught:
+        limiter.check("a")
+    assert (caught.value.status, caught.value.headers["Retry-After"]) == (429, "1")
+    limiter.check("b")
+    clock.now += 1.0
+    limiter.check("a")
+    with pytest.raises(Problem):
+        limiter.check("a")
+    clock.now += 1000.0
+    for _ in range(3):
+        limiter.check("a")
+
+
+def test_a_caller_that_goes_on_regardless_is_not_locked_out_for_ever():
+    clock = Clock()
+    limiter = Limiter(per_minute=60, burst=1, clock=clock)
+    limiter.check("a")
+    for _ in range(100):
+        with pytest.raises(Problem):
+            limiter.check("a")
+    clock.now += 1.0
+    limiter.check("a")
+
+
+def test_no_more_callers_are_remembered_than_fit():
+    limiter = Limiter(clock=Clock())
+    for number in range(5000):
+        limiter.check(f"caller {number}")
+    assert len(limiter._buckets) == 1000
