@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import sys
 import tempfile
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -12,8 +13,10 @@ from typing import Any
 from bridge import log
 from bridge.app import run as run_bridge
 from bridge.config import load
-from bridge.demo_kafka import APPROVALS, EVENTS, Cluster, NotInstalled, Service
-from bridge.demo_webhook import Pager, listening
+from bridge.demo_kafka import APPROVALS, EVENTS, Cluster, Service
+from bridge.demo_mqtt import SOURCE, plant_floor
+from bridge.demo_needs import NotInstalled
+from bridge.demo_webhook import listening
 from bridge.platform import AlreadyRunning
 from bridge.simulator import Simulator
 
@@ -29,10 +32,10 @@ sinks:
     type: kafka
     bootstrap_servers: ["{bootstrap}"]
     topic: {events}
-{pager}approvals:
+{plant_floor}{pager}approvals:
   from:
     orders-bus: {{sink: orders-bus, topic: {approvals}, trust: transport}}
-"""
+{source}"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,7 +60,11 @@ def run(args: argparse.Namespace) -> int:
 
 async def _play(directory: Path, speed: float) -> int:
     cluster = await asyncio.to_thread(Cluster.start)
-    async with Simulator("demo", speed=speed) as simulator, listening(_note) as pager:
+    async with (
+        Simulator("demo", speed=speed) as simulator,
+        plant_floor(_note) as floor,
+        listening(_note) as pager,
+    ):
         file = directory / "config.yaml"
         text = CONFIG.format(
             endpoint=simulator.endpoint,
@@ -65,10 +72,21 @@ async def _play(directory: Path, speed: float) -> int:
             bootstrap=cluster.bootstrap,
             events=EVENTS,
             approvals=APPROVALS,
+            plant_floor=floor.sink,
             pager=pager.sink,
+            source=SOURCE,
         )
         file.write_text(text, encoding="utf-8")
-        _introduce(simulator.endpoint, cluster.bootstrap, pager, file, speed)
+        _introduce(
+            {
+                f"Azure's metadata service, simulated, {speed:g} times faster": simulator.endpoint,
+                "Kafka, in memory": cluster.bootstrap,
+                "MQTT, in memory": floor.address,
+                "A pager, reached by webhook": pager.url,
+                "The bridge between them; its configuration": str(file),
+                "Its API": "http://127.0.0.1:17245/api/v1/events",
+            }
+        )
         service = Service(cluster.bootstrap, DRAINING / speed, _tell, _note)
         consuming = asyncio.create_task(service.run())
         ending = asyncio.create_task(_say_when_done(simulator))
@@ -81,16 +99,10 @@ async def _play(directory: Path, speed: float) -> int:
             print("\nStopped in order: polling first, then the sinks, then the journal.")
 
 
-def _introduce(endpoint: str, bootstrap: str, pager: Pager, file: Path, speed: float) -> None:
-    print(
-        f"Azure's metadata service, simulated, {speed:g} times faster   {endpoint}\n"
-        f"Kafka, in memory                                         {bootstrap}\n"
-        f"A pager, reached by webhook                              {pager.url}\n"
-        f"The bridge between them; its configuration               {file}\n"
-        f"Its API                                                  http://127.0.0.1:17245/api/v1/events\n"
-        f"\nWhat a consumer of {EVENTS} sees (Ctrl-C ends):\n",
-        flush=True,
-    )
+def _introduce(places: Mapping[str, str]) -> None:
+    lines = [f"{what:<55}  {where}" for what, where in places.items()]
+    heading = f"What a consumer of {EVENTS} sees (Ctrl-C ends):"
+    print("\n".join([*lines, "", heading, ""]), flush=True)
 
 
 def _tell(envelope: dict[str, Any]) -> None:

@@ -11,16 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from bridge.errors import Misconfigured
-from bridge.plugins import find_sink
+from bridge.demo_needs import need
 
 EVENTS = "azure.scheduled-events"
 APPROVALS = "azure.scheduled-events.approvals"
 QUIET = {"log_level": 0}
-
-
-class NotInstalled(Exception):
-    """The extra `demo` is missing; the sentence says how to get it."""
 
 
 @dataclass(slots=True)
@@ -32,16 +27,8 @@ class Cluster:
 
     @classmethod
     def start(cls) -> "Cluster":
-        try:
-            from confluent_kafka import Producer  # noqa: PLC0415
-
-            find_sink("kafka")
-        except (ImportError, Misconfigured) as error:
-            raise NotInstalled(
-                f"the demo needs the extra demo ({error}): "
-                "pip install 'scheduled-events-bridge[demo]'"
-            ) from error
-        host = Producer({"bootstrap.servers": "none", "test.mock.num.brokers": 1, **QUIET})
+        (kafka,) = need("kafka", ["confluent_kafka"])
+        host = kafka.Producer({"bootstrap.servers": "none", "test.mock.num.brokers": 1, **QUIET})
         brokers = host.list_topics(timeout=10).brokers.values()
         for topic in (EVENTS, APPROVALS):
             host.list_topics(topic, timeout=10)
