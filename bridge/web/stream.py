@@ -84,7 +84,7 @@ async def _talk(
     streams: Streams,
     news: asyncio.Event,
 ) -> None:
-    await response.write(b"retry: 2000\n\n")
+    await response.write(b"retry: 2000\n%b\n" % cursor.opening)
     while not streams.closed and request.transport is not None:
         news.clear()
         try:
@@ -123,12 +123,15 @@ class Cursor:
         self._seq = 0
         self._last: str | None = None
         self._era = self._present()
+        self.opening = b""
+        """An id without data: who hears nothing before the connection breaks resumes from there."""
 
     async def begin(self, last_id: str | None) -> None:
         """After *last_id*; when the journal does not hold that, at its first row; else now."""
         self._era = self._present()
         if last_id is None:
             self._seq, self._last = await self._journal.run(views.head)
+            self.opening = b"id: %b\n" % (self._last or "0").encode()
         else:
             self._last = last_id
             await self._find()

@@ -93,6 +93,17 @@ async def test_a_reader_resumes_after_the_last_it_had(running):
         assert [(await reader.next())[0] for _ in range(2)] == ids[1:]
 
 
+@pytest.mark.parametrize("before", [(), (1, 2)], ids=["an empty journal", "a journal"])
+async def test_a_reader_that_heard_nothing_knows_where_it_began(running, before):
+    await record(running, *before)
+    async with listening(running) as reader:
+        greeting = [await reader.answer.content.readline() for _ in range(3)]
+    last = greeting[1].decode().removeprefix("id: ").strip()
+    missed = await record(running, 3)
+    async with listening(running, last=last) as reader:
+        assert (await reader.next())[0] == missed[0]
+
+
 async def test_a_reader_whose_last_is_forgotten_gets_all_that_there_is(running):
     ids = await record(running, *range(1, 60))
     async with listening(running, last="forgotten long ago") as reader:
