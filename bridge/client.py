@@ -6,7 +6,7 @@ import os
 import ssl
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from bridge.config import Config, Http
@@ -24,11 +24,26 @@ class Unreachable(Exception):
 
 
 class Refused(Exception):
-    """The bridge answered, but not with what was asked for."""
+    """The bridge answered, but not with what was asked for; `problem` is its problem document."""
 
-    def __init__(self, status: int, sentence: str) -> None:
+    def __init__(
+        self, status: int, sentence: str, problem: Mapping[str, Any] | None = None
+    ) -> None:
         super().__init__(sentence)
         self.status = status
+        self.problem = problem or {}
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked; `silence` is how many seconds may pass between two pieces of the answer."""
+
+    method: str
+    path: str
+    body: bytes | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    timeout: float | None = TIMEOUT
+    silence: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,42 +57,53 @@ class Way:
     headers: Mapping[str, str]
 
 
-async def call(method: str, path: str, *, config: Config, token: str | None = None) -> Any:
+async def call(
+    method: str,
+    path: str,
+    *,
+    config: Config,
+    token: str | None = None,
+    url: str | None = None,
+    body: bytes | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Any:
     """Ask the running bridge, and return what its answer holds, decoded; None for no content.
 
     Raises `Unreachable` and `Refused`, each with one sentence for the user.
     """
-    async with reach(method, path, config=config, token=token, timeout=TIMEOUT) as answer:
-        body = await answer.read()
+    request = Request(method, path, body, headers or {})
+    async with reach(request, config=config, token=token, url=url) as answer:
+        found = await answer.read()
     if not answer.ok:
-        raise Refused(answer.status, _sentence(answer.status, body))
+        raise refusal(answer.status, found)
     try:
-        return json.loads(body) if body else None
+        return json.loads(found) if found else None
     except ValueError:
         raise Refused(answer.status, f"What answers {path} is not a bridge.") from None
 
 
 @asynccontextmanager
 async def reach(
-    method: str,
-    path: str,
-    *,
-    config: Config,
-    token: str | None = None,
-    timeout: float | None = None,
-    headers: Mapping[str, str] | None = None,
+    request: Request, *, config: Config, token: str | None = None, url: str | None = None
 ) -> AsyncGenerator["ClientResponse"]:
-    """The answer of the first way to the bridge that is open, to be read as it comes."""
+    """The answer of the first way to the bridge that is open, to be read as it comes.
+
+    With *url* that is the only way, and no token goes there.
+    """
     import aiohttp  # noqa: PLC0415  commands without a bridge start faster
 
     absent: list[str] = []
-    for way in _ways(config, token, absent):
-        limit = aiohttp.ClientTimeout(total=timeout, sock_connect=10)
+    limit = aiohttp.ClientTimeout(total=request.timeout, sock_connect=10, sock_read=request.silence)
+    for way in _ways(config, token, absent) if url is None else [_url_way(url)]:
         async with aiohttp.ClientSession(connector=way.connector(), timeout=limit) as session:
-            sent = {**way.headers, **(headers or {})}
-            url = way.base + path
             try:
-                async with session.request(method, url, headers=sent, allow_redirects=False) as got:
+                async with session.request(
+                    request.method,
+                    way.base + request.path,
+                    data=request.body,
+                    headers={**way.headers, **request.headers},
+                    allow_redirects=False,
+                ) as got:
                     yield got
                     return
             except aiohttp.ClientConnectorError as error:
@@ -124,6 +150,12 @@ def _http_way(http: Http, token: str | None) -> Way:
     )
 
 
+def _url_way(url: str) -> Way:
+    from aiohttp import TCPConnector  # noqa: PLC0415
+
+    return Way(url, f"nothing at {url}", url, TCPConnector, {})
+
+
 def _pin(http: Http) -> Any:
     """The configuration names the very certificate that must answer, whatever name is in it."""
     from aiohttp import Fingerprint  # noqa: PLC0415
@@ -146,12 +178,15 @@ def _absent(way: Way, error: OSError) -> str:
     return way.absent
 
 
-def _sentence(status: int, body: bytes) -> str:
+def refusal(status: int, body: bytes) -> Refused:
     """What the problem document or a probe says, or at least the status."""
+    sentence = f"The bridge answered with status {status}."
     try:
         problem = json.loads(body)
         if "reasons" in problem:
-            return "; ".join(f"{one['what']}: {one['why']}" for one in problem["reasons"])
-        return str(problem.get("why") or problem["detail"])
+            said = "; ".join(f"{one['what']}: {one['why']}" for one in problem["reasons"])
+        else:
+            said = str(problem.get("why") or problem["detail"])
     except (ValueError, KeyError, TypeError, AttributeError):
-        return f"The bridge answered with status {status}."
+        return Refused(status, sentence)
+    return Refused(status, said, problem)

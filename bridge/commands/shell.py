@@ -4,7 +4,8 @@ import argparse
 import asyncio
 import os
 import sys
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,31 @@ FAILED = 1
 USAGE = 2
 BAD_CONFIGURATION = 78
 
-Ask = Callable[[str, str], Awaitable[Any]]
-"""`await ask(method, path)`: what the bridge answers."""
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """`await ask(method, path)`: what the bridge answers. The fields say where it is."""
+
+    config: Config
+    token: str | None = None
+    url: str | None = None
+
+    async def __call__(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Any:
+        return await client.call(
+            method,
+            path,
+            config=self.config,
+            token=self.token,
+            url=self.url,
+            body=body,
+            headers=headers,
+        )
 
 
 def add_connection(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +53,11 @@ def add_connection(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def talk(args: argparse.Namespace, conversation: Callable[[Ask], Awaitable[int]]) -> int:
+def talk(
+    args: argparse.Namespace,
+    conversation: Callable[[Ask], Coroutine[Any, Any, int]],
+    url: str | None = None,
+) -> int:
     """Hold *conversation* with the running bridge; its result is the exit code."""
     try:
         config = read_config(args.config, os.environ)
@@ -38,14 +66,8 @@ def talk(args: argparse.Namespace, conversation: Callable[[Ask], Awaitable[int]]
             complain(problem)
         return BAD_CONFIGURATION
 
-    async def ask(method: str, path: str) -> Any:
-        return await client.call(method, path, config=config, token=args.token)
-
-    async def conversing() -> int:
-        return await conversation(ask)
-
     try:
-        return asyncio.run(conversing())
+        return asyncio.run(conversation(Ask(config, args.token, url)))
     except (client.Unreachable, client.Refused) as error:
         complain(str(error))
         return FAILED
