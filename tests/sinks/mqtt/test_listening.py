@@ -165,3 +165,20 @@ def test_a_message_that_paho_cannot_read_still_has_a_number():
 def test_a_message_whose_number_cannot_be_found_is_given_up(packet: bytes):
     assert unreadable(0x32, packet) is None
     assert unreadable(0x34, b"\x00\x01a\x00\x01") is None
+
+
+GUIDE = (Path(__file__).parents[3] / "docs/sinks/mqtt.md").read_text(encoding="utf-8")
+
+
+def test_the_guide_names_every_key():
+    chapter = GUIDE.split("## Approvals")[1]
+    own = MqttApprovals.model_fields.keys() - {"type"}
+    assert [key for key in own if f"`{key}`" not in chapter] == []
+
+
+@pytest.mark.parametrize("block", [b for b in GUIDE.split("```yaml\n")[1:] if "approvals:" in b])
+def test_the_guides_examples_are_configurations(tmp_path: Path, block: str):
+    file = tmp_path / "config.yaml"
+    file.write_text(block.split("```", maxsplit=1)[0])
+    config = load(file, {"EVENT_GRID_CLIENT": "vm-1"})
+    assert [source.type for source in config.approvals.sources.values()] == ["mqtt"]
