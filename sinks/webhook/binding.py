@@ -5,16 +5,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-from cloudevents.core.bindings import http
-from cloudevents.core.formats.json import JSONFormat
-from cloudevents.core.v1.event import CloudEvent as SdkEvent
-
 from bridge.plugins import CloudEvent, Format, Rejected
 
 BATCH = "application/cloudevents-batch+json; charset=utf-8"
 LARGEST_BATCH = 1024 * 1024
 """Bytes of a batch with more than one CloudEvent, at most."""
-_FORMAT = JSONFormat()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +58,15 @@ def _formatted(batch: Sequence[CloudEvent], form: Format) -> tuple[list[Message]
 
 
 def _binary(place: int, cloudevent: CloudEvent) -> Message:
+    # Imported here: the other modes start faster without.
+    from cloudevents.core.bindings import http  # noqa: PLC0415
+    from cloudevents.core.formats.json import JSONFormat  # noqa: PLC0415
+    from cloudevents.core.v1.event import CloudEvent as SdkEvent  # noqa: PLC0415
+
     attributes = cloudevent.envelope
     data = attributes.pop("data")
     attributes["time"] = datetime.fromisoformat(attributes["time"])
-    message = http.to_binary(SdkEvent(attributes, data), _FORMAT)
+    message = http.to_binary(SdkEvent(attributes, data), JSONFormat())
     return Message(cloudevent.id, message.headers, message.body, (place,))
 
 

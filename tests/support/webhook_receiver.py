@@ -84,8 +84,8 @@ def raw(data: bytes) -> Answer:
     return answer
 
 
-def endless(status: int) -> Answer:
-    """A body that goes on until the client has had enough."""
+def endless(status: int, written: list[int]) -> Answer:
+    """A body that goes on until the client has had enough; *written* tells how much went out."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(status=status)
@@ -93,6 +93,7 @@ def endless(status: int) -> Answer:
         with contextlib.suppress(ConnectionError):
             while True:
                 await response.write(b"words without end " * 1000)
+                written.append(18_000)
         return response
 
     return answer
