@@ -13,6 +13,8 @@ from sinks.splunk.collector import Collector
 PATIENCE = 300.0
 """Seconds after which what was accepted and never indexed is sent again."""
 _FIRST_LOOK, _RAREST_LOOK = 0.1, 2.0
+_BREATH = 16
+"""So many are encoded before others get their turn."""
 _NOT_INDEXED = "it is accepted, and not indexed yet"
 
 
@@ -47,21 +49,31 @@ class Session:
     async def _deliver(self, batch: Sequence[CloudEvent], results: list[Result]) -> None:
         """Fill in *results*; what is not settled when the time is over stays as it is."""
         self._forget_old()
+        said = await self._said(batch)
         problem: Unavailable | None = None
-        for items in self._requests(batch, results):
+        for items in self._requests(batch, said, results):
             problem = problem or await self._post(items, results)
             if problem is not None:
                 _all(items, results, problem)
         if self.collector.settings.acknowledge:
             await self._confirm(batch, results)
 
+    async def _said(self, batch: Sequence[CloudEvent]) -> list[bytes | Rejected]:
+        said: list[bytes | Rejected] = []
+        for place in range(0, len(batch), _BREATH):
+            await asyncio.sleep(0)
+            said += self.form.encode_each(batch[place : place + _BREATH])
+        return said
+
     def _requests(
-        self, batch: Sequence[CloudEvent], results: list[Result]
+        self,
+        batch: Sequence[CloudEvent],
+        said: Sequence[bytes | Rejected],
+        results: list[Result],
     ) -> Iterator[list[_Item]]:
         """What is to be sent, cut where a request would grow too large."""
         items: list[_Item] = []
         size = 0
-        said = self.form.encode_each(batch)
         for place, (cloudevent, envelope) in enumerate(zip(batch, said, strict=True)):
             if isinstance(envelope, Rejected):
                 results[place] = envelope

@@ -63,7 +63,6 @@ async def _check(settings: SyslogSettings, place: Place) -> str:
     try:
         async with translated(settings.to, stream.limit):
             connection = await stream.enter()
-            await connection.admitted()
             how = f" over {connection.tls}" if connection.tls else ""
         await stream.leave()
     finally:
@@ -89,7 +88,8 @@ def _writer(settings: SyslogSettings, place: Place) -> Writer:
         enterprise_id=settings.enterprise_id,
         bom=settings.bom,
     )
-    return Writer(open_format(settings), style)
+    framing = None if settings.to.scheme == "udp" else settings.framing
+    return Writer(open_format(settings), style, framing)
 
 
 sink = SinkPlugin(settings=SyslogSettings, open=_open, check=_check)

@@ -16,10 +16,11 @@ from sinks.syslog.settings import Address
 
 _GOODBYE = 1.0
 _FIRST_LOOK, _RAREST_LOOK = 0.001, 0.05
-_HANDSHAKE = 0.25
+_SILENCE = 0.25
 _KEEPALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 6}
-# In Linux's struct tcp_info: how many segments are not confirmed, how many bytes not even sent.
-_UNCONFIRMED, _UNSENT, _LENGTH = 24, 144, 148
+# Where Linux's struct tcp_info has the segments that are not confirmed, the microseconds of a
+# round trip, and the bytes that are not even sent.
+_UNCONFIRMED, _ROUND_TRIP, _UNSENT, _LENGTH = 24, 68, 144, 148
 
 
 class _Ears(asyncio.Protocol):
@@ -87,14 +88,15 @@ class Connection:
     async def admitted(self) -> None:
         """In TLS 1.3 we are done before the receiver has seen our certificate, or missed it.
 
-        It tells by a ticket that we are in, and by an alert that we are not. Some give no tickets:
-        from them a moment's silence has to do.
+        It tells by a ticket that we are in, and by an alert or by hanging up that we are not. Some
+        give no tickets: from them a moment's silence, after the way there and back, has to do.
         """
         tls: ssl.SSLObject | None = self.outer.get_extra_info("ssl_object")
         if tls is None or tls.version() != "TLSv1.3":
             return
+        enough = _SILENCE + 2 * _round_trip(self.inner.get_extra_info("socket"))
         waited, pause = 0.0, _FIRST_LOOK
-        while waited < _HANDSHAKE and not (tls.session and tls.session.has_ticket):
+        while waited < enough and not (tls.session and tls.session.has_ticket):
             await self._listen(pause)
             waited, pause = waited + pause, pause * 2
 
@@ -180,8 +182,19 @@ def _keep_alive(sock: socket.socket) -> None:
 
 def _unconfirmed(sock: socket.socket) -> bool:
     """Whether the receiver's machine lacks something; False where the system does not tell."""
+    return bool(_tcp_info(sock, _UNCONFIRMED) or _tcp_info(sock, _UNSENT))
+
+
+def _round_trip(sock: socket.socket) -> float:
+    """How long the way there and back takes, in seconds; 0 where the system does not tell."""
+    return _tcp_info(sock, _ROUND_TRIP) / 1e6
+
+
+def _tcp_info(sock: socket.socket, place: int) -> int:
     if sys.platform != "linux":
-        return False
+        return 0
     info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _LENGTH)
-    places = [place for place in (_UNCONFIRMED, _UNSENT) if len(info) >= place + 4]
-    return any(struct.unpack_from("=I", info, place)[0] for place in places)
+    if len(info) < place + 4:  # an old kernel
+        return 0
+    (value,) = struct.unpack_from("=I", info, place)
+    return int(value)

@@ -31,7 +31,8 @@ class Style:
 
     def write(self, cloudevent: CloudEvent, text: bytes) -> bytes:
         """The whole message. Raises `Rejected` when it is too large: cut JSON is no JSON."""
-        head = f"{self._header(cloudevent)} {self._data(cloudevent.attributes)} "
+        attributes = cloudevent.attributes
+        head = f"{self._header(cloudevent, attributes)} {self._data(attributes)} "
         message = head.encode() + (BOM if self.bom else b"") + text
         if len(message) > self.largest:
             raise Rejected(
@@ -40,8 +41,7 @@ class Style:
             )
         return message
 
-    def _header(self, cloudevent: CloudEvent) -> str:
-        attributes = cloudevent.attributes
+    def _header(self, cloudevent: CloudEvent, attributes: Mapping[str, Any]) -> str:
         priority = FACILITIES.index(self.facility) * 8 + severity(cloudevent).syslog
         fields = (
             _moment(attributes.get("time")),

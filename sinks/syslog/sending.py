@@ -12,26 +12,30 @@ from sinks.syslog.errors import why
 from sinks.syslog.message import Style, frame
 from sinks.syslog.settings import Address, SyslogSettings
 
+_BREATH = 16
+"""So many are written before others get their turn."""
+
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """CloudEvents as messages; pure."""
+    """CloudEvents as messages, framed or, for datagrams, not."""
 
     form: Format
     style: Style
+    framing: str | None
 
-    def write(self, batch: Sequence[CloudEvent], framing: str | None) -> list[bytes | Rejected]:
-        said = self.form.encode_each(batch)
-        return [self._try(*pair, framing) for pair in zip(batch, said, strict=True)]
+    async def write(self, batch: Sequence[CloudEvent]) -> list[bytes | Rejected]:
+        written: list[bytes | Rejected] = []
+        for place, cloudevent in enumerate(batch):
+            if place % _BREATH == 0:
+                await asyncio.sleep(0)
+            written.append(self._try(cloudevent))
+        return written
 
-    def _try(
-        self, cloudevent: CloudEvent, text: bytes | Rejected, framing: str | None
-    ) -> bytes | Rejected:
-        if isinstance(text, Rejected):
-            return text
+    def _try(self, cloudevent: CloudEvent) -> bytes | Rejected:
         try:
-            message = self.style.write(cloudevent, text)
-            return message if framing is None else frame(message, framing)
+            message = self.style.write(cloudevent, self.form.encode(cloudevent))
+            return message if self.framing is None else frame(message, self.framing)
         except Rejected as error:
             return error
 
@@ -47,7 +51,7 @@ class Stream:
 
     async def send(self, batch: Sequence[CloudEvent]) -> list[Result]:
         """Raises `Unavailable` when the receiver may not have all of it."""
-        written = self.writer.write(batch, self.settings.framing)
+        written = await self.writer.write(batch)
         data = b"".join(one for one in written if isinstance(one, bytes))
         if data:
             async with translated(self.settings.to, self.limit):
@@ -67,8 +71,7 @@ class Stream:
             return known
         await self.leave()
         made = self._connection = await connect(self.settings.to, context, self.limit)
-        if self.settings.keep_connected:
-            await made.admitted()
+        await made.admitted()
         return made
 
     async def _deliver(self, data: bytes) -> None:
@@ -94,7 +97,7 @@ class Stream:
 async def send_datagrams(
     to: Address, datagrams: Datagrams, writer: Writer, batch: Sequence[CloudEvent], limit: float
 ) -> list[Result]:
-    written = writer.write(batch, None)
+    written = await writer.write(batch)
     messages = [one for one in written if isinstance(one, bytes)]
     if messages:
         async with translated(to, limit):

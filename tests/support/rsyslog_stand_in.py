@@ -53,6 +53,18 @@ class Receiver:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
+    async def met(self, connections: int) -> None:
+        """Return when there were so many."""
+        async with asyncio.timeout(10):
+            while self.connections < connections:
+                await asyncio.sleep(0.001)
+
+    async def alone(self) -> None:
+        """Return when nobody is connected."""
+        async with asyncio.timeout(10):
+            while self._tasks:
+                await asyncio.sleep(0.001)
+
     def stall(self) -> None:
         self._flowing.clear()
 

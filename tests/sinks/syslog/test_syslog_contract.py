@@ -3,32 +3,11 @@
 from uuid import uuid4
 
 import pytest
-from support.certificates import Certificates, issue
 from support.rsyslog import Rsyslog
 from support.sink_contract import FarSide, SinkContract
 
 from bridge.plugins import Place
 from sinks.syslog import SyslogSettings, sink
-
-
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory) -> Certificates:
-    return issue(tmp_path_factory.mktemp("certificates"))
-
-
-@pytest.fixture(scope="module")
-def receiver(tmp_path_factory, certificates):
-    with Rsyslog(tmp_path_factory.mktemp("rsyslog"), certificates) as made:
-        yield made
-
-
-@pytest.fixture
-def rsyslog(receiver):
-    """Up and about, whatever the test before did to it."""
-    if not receiver.runs:
-        receiver.start()
-    receiver.resume()
-    return receiver
 
 
 class RsyslogFarSide(FarSide):
