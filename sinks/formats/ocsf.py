@@ -26,11 +26,6 @@ _JOBS = {
 _UNKNOWN_JOB = (0, "Unknown", 0, "Unknown")
 _STATUSES = {"recorded": 1, "granted": 1, "refused": 2, "failed": 2}
 _STATUS_NAMES = {0: "Unknown", 1: "Success", 2: "Failure"}
-# What stands elsewhere in the record; all else goes to `unmapped`.
-_MAPPED = {
-    "transition": {"description", "observer"},
-    "approval": {"approver", "reason", "detail", "resources", "observer"},
-}
 
 
 class OcsfSettings(FormatSettings):
@@ -41,8 +36,10 @@ class OcsfSettings(FormatSettings):
 
 def _encode(cloudevent: CloudEvent) -> bytes:
     news = read(cloudevent)
-    particular = {"transition": _job_activity, "approval": _api_activity}
-    return as_json(filled(_common(news) | particular.get(news.family, _base_event)(news)))
+    family = "reminder" if news.kind == "approval.due" else news.family  # nobody called an API
+    particular, mapped = _CLASSES.get(family, (_base_event, frozenset()))
+    rest = {name: value for name, value in news.data.items() if name not in mapped}
+    return as_json(filled({**_common(news), **particular(news), "unmapped": rest}))
 
 
 def _class(uid: int, activity: int, activity_name: str) -> dict[str, Any]:
@@ -56,7 +53,6 @@ def _class(uid: int, activity: int, activity_name: str) -> dict[str, Any]:
 
 
 def _common(news: News) -> dict[str, Any]:
-    mapped = _MAPPED.get(news.family, set())
     return {
         "time": news.time,
         "severity_id": news.severity.ocsf,
@@ -65,7 +61,6 @@ def _common(news: News) -> dict[str, Any]:
         "metadata": _metadata(news),
         "cloud": _cloud(news),
         "device": _device(news),
-        "unmapped": {name: value for name, value in news.data.items() if name not in mapped},
     }
 
 
@@ -150,6 +145,16 @@ def _api_activity(news: News) -> dict[str, Any]:
 
 def _base_event(news: News) -> dict[str, Any]:
     return _class(0, _OTHER, news.kind)
+
+
+# With each class what it has a place for; all else goes to `unmapped`.
+_CLASSES = {
+    "transition": (_job_activity, frozenset({"description", "observer"})),
+    "approval": (
+        _api_activity,
+        frozenset({"approver", "reason", "detail", "resources", "observer"}),
+    ),
+}
 
 
 def _open(_: OcsfSettings) -> Format:

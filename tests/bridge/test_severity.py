@@ -18,7 +18,7 @@ from support.world import (
 from bridge import messages
 from bridge.cloudevent import CloudEvent
 from bridge.outcomes import Outcome, Voice, outcome
-from bridge.plugins import Severity, severity
+from bridge.plugins import severity
 
 VOICE = Voice("a-1", "/orders\x1fa-1", "approve", "orders", "orders-bus")
 KIND = {each.type.split(".", 2)[2].removesuffix(".v1"): each for each in published().values()}
@@ -52,6 +52,7 @@ SITUATIONS = [
     (KIND["canceled"], (6, 1, 1, 1, 9)),
     (KIND["approval.recorded"], (6, 1, 1, 1, 9)),
     (KIND["approval.granted"], (6, 1, 1, 1, 9)),
+    (KIND["approval.due"], (4, 5, 5, 3, 13)),
     (KIND["approval.failed"], (2, 9, 9, 5, 18)),
     (refused("expired"), (4, 7, 7, 4, 13)),
     (refused("unauthorized"), (3, 8, 8, 4, 17)),
@@ -78,8 +79,3 @@ def test_a_number_that_nobody_publishes_yet_has_the_row_below_it(number: int, ro
     cloudevent = make()
     body = cloudevent.body.replace(b'"severitynumber":13', b'"severitynumber":%d' % number)
     assert severity(replace(cloudevent, body=body)).otel == row
-
-
-def test_votes_that_are_still_missing_are_as_urgent_as_what_they_are_missing_for():
-    due = replace(make(), type="azure.scheduledevents.approval.due.v1")
-    assert severity(due) == Severity(syslog=4, cef=5, leef=5, ocsf=3, otel=13)

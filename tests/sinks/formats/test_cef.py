@@ -89,6 +89,7 @@ def test_an_approval_says_who_said_what_and_what_came_of_it():
 def test_the_source_and_the_bridge_have_their_words_too():
     degraded = said(of_kind("source.degraded"))
     assert (degraded["reason"], degraded["httpStatus"]) == ("server-error", "503")
+    assert degraded["deviceExternalId"] == "13f56399-bd52-4150-9748-7190aae1ff21"
     assert degraded["request"] == "http://169.254.169.254"
     assert said(of_kind("source.snapshot"))["pending"] == EVENT_ID
     audited = said(of_kind("bridge.audited"))
@@ -128,6 +129,14 @@ def test_a_drill_says_so():
 
 def test_a_time_that_dot_net_means_as_none_is_none():
     assert "notBefore" not in said(of_kind("scheduled", notBefore="0001-01-01T00:00:00Z"))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"), [(9.6, "10"), (0, "0"), (None, None), (1e300, None), (10**30, None)]
+)
+def test_a_number_is_whole_and_has_at_most_64_bits(seconds, expected):
+    found = said(of_kind("scheduled", durationInSeconds=seconds))
+    assert found.get("durationInSeconds") == expected
 
 
 def test_escapes_are_those_of_the_standard():

@@ -79,6 +79,13 @@ def test_who_did_it_and_whether_it_worked(kind, status, user):
     assert (fields["status"], fields.get("user")) == (status, user)
 
 
+def test_fields_at_index_time_are_short():
+    long = of_kind("approval.refused", reason="é" * 600, resources=[f"vm-{n}" for n in range(200)])
+    fields = said(long)["fields"]
+    assert fields["result"] == "é" * 510 + "…"
+    assert len(fields["object"]) == 100
+
+
 @pytest.mark.parametrize("kind", EVERY)
 def test_no_field_of_the_data_is_needed(kind):
     assert said(bare(kind))["host"] == ME
