@@ -116,7 +116,7 @@ async def test_who_signs_speaks_under_no_other_name(two):
 async def test_headers_cannot_change_what_was_signed(two):
     bridge = await two.bridge(allow=BOTH)
     plain = ORDERS.delivery(event_id(two))
-    binary = [("ce_specversion", b"1.0"), ("ce_id", b"x"), ("ce_source", b"/x")]
+    binary = [("ce_specversion", b"1.0"), ("ce_id", b"w-1"), ("ce_source", b"/x")]
     dressed = replace(plain, headers=[*plain.headers, *binary, ("ce_type", APPROVE.encode())])
     await bridge.intake.take(dressed, "bus", must_sign=True)
     assert counted(bridge, "refused", "malformed") == 1

@@ -1,15 +1,19 @@
 """Killed anywhere between an approval and Azure: acted on, once or again without harm, never lost."""
 
 import asyncio
+import contextlib
 import json
 import signal
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import aiohttp
 import pytest
 from support.bridge_process import Stage, stage, until
 from support.judge import told
+
+from bridge.platform import control_address, control_connector
 
 SOURCE = {"tail": 1}
 
@@ -57,6 +61,9 @@ def verdict(at: Stage) -> None:
     for path in at.files:
         for kind, count in (("granted", 1), ("recorded", 1), ("refused", 0), ("failed", 0)):
             assert len({one["id"] for one in told(path, f"approval.{kind}")}) == count, kind
+
+
+def all_read(at: Stage) -> None:
     with closing(sqlite3.connect(at.journal)) as journal:
         [(read,)] = journal.execute("SELECT value FROM checkpoint").fetchall()
     assert int(read) == topic(at).stat().st_size
@@ -69,6 +76,7 @@ async def attempt(folder: Path, fault: str, number: int) -> bool:
     async with stage(folder, approvals=approvals) as at:
         met = await story(at, **{fault: number})
         verdict(at)
+        all_read(at)
     return met
 
 
@@ -92,3 +100,54 @@ async def test_a_kill_around_becoming_due_and_around_the_grant_grants_once(tmp_p
 @pytest.mark.timeout(120)
 async def test_a_kill_around_the_post_grants_once(tmp_path):
     await every(tmp_path, "around_post", range(1, 3))
+
+
+# --- given over the control socket ---------------------------------------------------------------
+
+
+async def asks(at: Stage, vm: str) -> str:
+    """A caller who repeats itself, under the same id, until it is answered."""
+    said = {"eventId": at.world.find("kept").event.event_id, "resource": vm, "id": f"ready-{vm}"}
+    address = control_address(at.state_dir)
+    for _ in range(1000):
+        with contextlib.suppress(aiohttp.ClientError, OSError):
+            async with (
+                aiohttp.ClientSession(connector=control_connector(address)) as session,
+                session.post("http://bridge/api/v1/approvals", json=said) as answer,
+            ):
+                if answer.status == 202:
+                    [outcome] = (await answer.json())["outcomes"]
+                    return outcome["outcome"]
+        if at.dead:
+            await at.start(faults=SOURCE)
+        await asyncio.sleep(0.05)
+    raise AssertionError(at.output())
+
+
+async def called(folder: Path, fault: str, number: int) -> bool:
+    async with stage(folder) as at:
+        at.world.create(
+            name="kept", type="Reboot", notice="1h", starts_after_approval="1h",
+            resources=["vm-0", "vm-1"],
+        )  # fmt: skip
+        await at.start(faults={**SOURCE, fault: number})
+        answers = [await asks(at, vm) for vm in ("vm-0", "vm-1")]
+        await until(lambda: at.dead or granted(at), "a grant or a death")
+        if at.dead:
+            await at.start(faults=SOURCE)
+            await until(lambda: granted(at), "a grant after all")
+        assert set(answers) <= {"recorded", "pending", "granted"}
+        assert await at.stop() == 0
+        verdict(at)
+        return at.number > 1
+
+
+@pytest.mark.timeout(120)
+async def test_a_kill_around_a_vote_that_somebody_gave_us_grants_once(tmp_path):
+    places = [("around_ballot", 1), ("around_ballot", 4), ("around_post", 1), ("around_post", 2)]
+    async with asyncio.TaskGroup() as group:
+        tasks = [
+            group.create_task(called(tmp_path / f"{fault}-{number}", fault, number))
+            for fault, number in places
+        ]
+    assert [task.result() for task in tasks] == [True] * len(places)
