@@ -45,6 +45,7 @@ far-sides:
 	@command -v mosquitto_sub >/dev/null || scripts/debian-packages mosquitto mosquitto-clients >/dev/null \
 		|| echo "Going on without Mosquitto" >&2
 	@scripts/javascript-libs >/dev/null || echo "Going on without the JavaScript SDK" >&2
+	@scripts/debian-packages rsyslog rsyslog-gnutls >/dev/null || echo "Going on without rsyslog" >&2
 	@command -v kcat >/dev/null || scripts/debian-packages kcat >/dev/null || echo "Going on without kcat" >&2
 
 $(READY): pyproject.toml constraints.txt scripts/venv

@@ -102,7 +102,7 @@ def hurry(monkeypatch):
     )
 
 
-async def test_restarts_of_rsyslog_in_the_middle_of_a_stream_lose_nothing(
+async def test_a_restart_of_rsyslog_in_the_middle_of_a_stream_loses_nothing(
     rsyslog, certificates, tmp_path, hurry
 ):
     sender = Sender(rsyslog, "tls", certificates, **FOR_EACH)
@@ -111,11 +111,11 @@ async def test_restarts_of_rsyslog_in_the_middle_of_a_stream_lose_nothing(
         worker = Dispatcher("siem", sink, sender.settings, lambda: PLACE, journal, status)
         sent: list[str] = []
         async with at_work(worker):
-            for number in range(24):
+            for number in range(16):
                 news = [about(f"k{key}", number) for key in range(3)]
                 await journal.append(news, time.time())
                 sent += [one.id for one in news]
-                if number % 8 == 4:
+                if number == 8:
                     await asyncio.to_thread(rsyslog.stop)
                     await asyncio.to_thread(rsyslog.start)
             async with asyncio.timeout(20):
@@ -124,4 +124,4 @@ async def test_restarts_of_rsyslog_in_the_middle_of_a_stream_lose_nothing(
     first = list(dict.fromkeys(m.envelope["id"] for m in rsyslog.messages(sender.host)))
     for key in range(3):
         ours = [name for name in first if name.startswith(f"k{key}/")]
-        assert ours == [f"k{key}/{number}" for number in range(24)]
+        assert ours == [f"k{key}/{number}" for number in range(16)]
