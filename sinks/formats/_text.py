@@ -1,21 +1,26 @@
 """Text that fits: in one line, in so many bytes, in whole characters."""
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
 ELLIPSIS = "…"
 
+_HALF_AN_ESCAPE = re.compile(r"(?<!\\)((?:\\\\)*)\\\Z")
 _LINE_ENDS_IN_JSON = {0x7F: "\\u007f", 0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
 
 
 def cut(value: str, most: int) -> str:
-    """At most that many bytes of UTF-8, in whole characters; an ellipsis says that it was cut."""
+    """At most that many bytes of UTF-8, and an ellipsis if it was cut.
+
+    Neither a character nor an escape that begins with a backslash is cut in half.
+    """
     encoded = value.encode()
     if len(encoded) <= most:
         return value
     kept = encoded[: most - len(ELLIPSIS.encode())].decode(errors="ignore")
-    return kept.rstrip() + ELLIPSIS
+    return _HALF_AN_ESCAPE.sub(r"\1", kept).rstrip() + ELLIPSIS
 
 
 def listed(names: Sequence[str], most: int, missing: int = 0) -> str:

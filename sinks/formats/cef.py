@@ -16,14 +16,17 @@ _LINE_END = re.compile("\r\n|[\n\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029]")
 _CONTROL = re.compile("[\x00-\x09\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _HEADER = str.maketrans({"\\": "\\\\", "|": "\\|"})
 _VALUE = str.maketrans({"\\": "\\\\", "=": "\\=", "\n": "\\n", "\r": "\\r"})
-# The most that CEF's dictionary gives each key, taken as bytes; all others have 1023.
+# In bytes, with escapes: never more than CEF's dictionary gives each key, and in all so little that
+# a line fits into the 8 KiB of a syslog message, whatever a stranger wrote into it.
 _MOST = {
     "externalId": 40,
     "act": 63,
     "outcome": 63,
     "dvchost": 100,
-    "deviceExternalId": 255,
-    **dict.fromkeys(("cs1", "cs2", "cs3", "cs4", "cs5", "cs6"), 4000),
+    "msg": 1023,
+    "reason": 512,
+    "cs1": 2000,
+    "cs4": 512,
 }
 
 
@@ -33,14 +36,14 @@ class CefSettings(FormatSettings):
     type: Literal["cef"] = "cef"
 
 
-def _one_line(value: str) -> str:
+def _escaped(value: str) -> str:
     """What ends a line becomes the one line end that CEF can say; other control characters go."""
-    return _CONTROL.sub(" ", _LINE_END.sub("\n", value)).strip()
+    return _CONTROL.sub(" ", _LINE_END.sub("\n", value)).strip().translate(_VALUE)
 
 
 def _encode(cloudevent: CloudEvent) -> bytes:
     news = read(cloudevent)
-    pairs = Pairs(_one_line, _MOST, usual=1023)
+    pairs = Pairs(_escaped, _MOST, usual=255)
     _common(news, pairs)
     if news.family in _PARTICULAR:
         _PARTICULAR[news.family](news, pairs)
@@ -57,7 +60,7 @@ def _encode(cloudevent: CloudEvent) -> bytes:
             str(news.severity.cef),
         )
     )
-    values = (f"{key}={value.translate(_VALUE)}" for key, value in pairs.values.items())
+    values = (f"{key}={value}" for key, value in pairs.values.items())
     return f"{header}|{' '.join(values)}".encode()
 
 
