@@ -67,6 +67,7 @@ class Poller:
                 continue
             async with self._metadata(endpoint) as metadata, self._reached(metadata):
                 while not self._lost_track():
+                    self._hurry.clear()
                     problem = await self.poll(metadata)
                     await self._rest(self._pause(problem), hurried=problem is None)
 
@@ -75,7 +76,6 @@ class Poller:
         self._hurry.set()
 
     async def _rest(self, seconds: float, *, hurried: bool) -> None:
-        self._hurry.clear()
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await (self._hurry.wait() if hurried else asyncio.sleep(seconds))

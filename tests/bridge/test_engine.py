@@ -124,3 +124,20 @@ async def test_what_was_voted_before_a_restart_is_granted_after_it_without_any_s
         await until(lambda: bench.told("approval.recorded"))
     async with bench.engine(**{"from": {}}):
         await until(lambda: bench.told("approval.granted"))
+
+
+async def test_what_azure_refuses_is_looked_at_again_at_once(bench):
+    """The next poll would come in an hour; the event is gone, and that is known in a moment."""
+    bench.world.create(name="e", type="Reboot", notice="1h")
+    config = bench.config()
+    source = config.source.model_copy(update={"poll_interval": 3600.0})
+    async with bench.engine() as engine:
+        await until(lambda: bench.told("scheduled"))
+        old, new = engine.runtime.config, config.model_copy(update={"source": source})
+        engine.runtime.config = new
+        await engine.change(old, new)
+        await until(lambda: engine._source._state.tracked)
+        bench.world.fault("status", methods=["POST"], status=400)
+        bench.say("e")
+        bench.world.cancel("e")
+        await until(lambda: bench.told("approval.failed"))

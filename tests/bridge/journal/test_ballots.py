@@ -14,6 +14,7 @@ from bridge.errors import Unavailable
 from bridge.journal import Journal
 from bridge.journal.ballots import (
     Receipt,
+    born,
     checkpoints,
     early,
     end_wait,
@@ -23,6 +24,8 @@ from bridge.journal.ballots import (
     lapse,
     mark,
     receive,
+    remind,
+    reminded,
     said_by,
     seen,
     undecided,
@@ -96,16 +99,19 @@ def test_one_voice_has_one_vote_and_the_later_one_stands(store):
 
 
 def test_a_vote_comes_back_as_it_was(store):
-    whole = cast(verified=True, position="t/0/1", reason="ü \U0001f527")
+    whole = cast(
+        verified=True, position="t/0/1", reason="ü \U0001f527", signed_at=NOON - SECOND, local=True
+    )
     bare = cast(approver="b", about=replace(cast().about, not_before=None, resources=()))
     receive(store, Receipt([whole, bare]), NOW)
     assert votes(store, *EVENT) == [bare, whole]
 
 
 def test_an_early_approval_ends_its_wait_as_a_vote_in_one_step(store):
-    receive(store, Receipt(early=[waits(identity="cn", position="t/0/1"), waits("other")]), NOW)
+    proved = waits(identity="cn", position="t/0/1", signed_at=NOON - SECOND, local=True)
+    receive(store, Receipt(early=[proved, waits("other")]), NOW)
     [(number, given), _] = early(store)
-    assert (given.identity, given.position, given.at) == ("cn", "t/0/1", NOON)
+    assert given == proved
     end_wait(store, number, Receipt([cast()], events=[make()]), NOW)
     assert [each.approval.event_id for _, each in early(store)] == ["other"]
     assert votes(store, *EVENT) == [cast()]
@@ -163,6 +169,16 @@ def test_a_fresh_stray_is_kept_while_it_is_fresh(store):
     assert seen(store, "s", "STRAY")
 
 
+def test_a_reminder_is_over_for_one_life_and_is_forgotten_with_its_event(store):
+    remind(store, EVENT, ["5m", "1m"], [make()], NOW)
+    remind(store, EVENT, ["1m"], [make()], NOW)
+    assert reminded(store, EVENT) == {"5m", "1m"}
+    assert reminded(store, (EVENT_ID, 2)) == set()
+    assert ids(store) == [make().id]
+    forget(store, NOON + timedelta(days=1))
+    assert reminded(store, EVENT) == set()
+
+
 def test_an_older_journal_gains_the_tables_and_keeps_what_it_has(tmp_path):
     path = tmp_path / "journal.db"
     old = sqlite3.connect(path, isolation_level=None)
@@ -188,6 +204,8 @@ def test_merging_the_stand_in_neither_loses_nor_doubles_votes(tmp_path):
     spare = stand_in(file)
     assert votes(spare, *EVENT) == []
     assert granted(spare) == {EVENT}, "what was approved is not taken for canceled meanwhile"
+    began = born(file)
+    assert born(spare) == began
     spare.append([make()], NOW)
     merge(spare, file)
     merge(spare, file)
@@ -196,6 +214,15 @@ def test_merging_the_stand_in_neither_loses_nor_doubles_votes(tmp_path):
     assert granted(file) == {EVENT}
     assert seen(file, "k", EVENT_ID)
     assert checkpoints(file, "bus") == {"0": "17"}
+    assert born(file) == began
+    file.close()
+
+
+def test_a_file_that_was_there_all_the_time_keeps_its_birthday(tmp_path):
+    file = Store(connect_file(tmp_path / "journal.db"))
+    file.remember(born="2026-01-01T00:00:00.000+00:00")
+    merge(Store(connect_memory()), file)
+    assert born(file) == datetime(2026, 1, 1, tzinfo=UTC)
     file.close()
 
 
