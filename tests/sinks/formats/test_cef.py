@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from importlib.metadata import version
 
 import pytest
 from hypothesis import given, settings
@@ -48,7 +49,7 @@ def test_a_transition_has_every_field_of_the_dictionary_that_fits():
         "CEFVersion": "0",
         "DeviceVendor": "scheduled-events-bridge",
         "DeviceProduct": "Azure Scheduled Events",
-        "DeviceVersion": "0.1.0",
+        "DeviceVersion": version("scheduled-events-bridge"),
         "DeviceEventClassID": "azse.reboot.started",
         "Name": "Scheduled event started",
         "DeviceName": "Scheduled event started",

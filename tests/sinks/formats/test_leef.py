@@ -1,6 +1,7 @@
 """LEEF, read back by a small reader made from IBM's guide."""
 
 from datetime import UTC, datetime
+from importlib.metadata import version
 
 import pytest
 from hypothesis import given, settings
@@ -24,7 +25,7 @@ def test_a_transition_in_full():
         "LEEF:2.0",
         "scheduled-events-bridge",
         "Azure Scheduled Events",
-        "0.1.0",
+        version("scheduled-events-bridge"),
         "azse.reboot.started",
         "^",
     ]
