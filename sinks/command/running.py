@@ -42,7 +42,6 @@ class _Child(asyncio.SubprocessProtocol):
         loop = asyncio.get_running_loop()
         self.exited: asyncio.Future[None] = loop.create_future()
         self.silent: asyncio.Future[None] = loop.create_future()
-        self.fed = False
         self.output = b""
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
@@ -52,9 +51,7 @@ class _Child(asyncio.SubprocessProtocol):
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
         """One that does not read what it is given is free to do so."""
         del exc
-        if fd == 0:
-            self.fed = True
-        elif not self.silent.done():
+        if fd == 1 and not self.silent.done():
             self.silent.set_result(None)
 
     def process_exited(self) -> None:
@@ -108,9 +105,12 @@ async def _start(task: Task) -> tuple[asyncio.SubprocessTransport, _Child]:
 
 
 def _feed(transport: asyncio.SubprocessTransport, body: bytes) -> None:
-    stdin = cast("asyncio.WriteTransport", transport.get_pipe_transport(0))
-    stdin.write(body)
-    stdin.close()
+    _stdin(transport).write(body)
+    _stdin(transport).close()
+
+
+def _stdin(transport: asyncio.SubprocessTransport) -> asyncio.WriteTransport:
+    return cast("asyncio.WriteTransport", transport.get_pipe_transport(0))
 
 
 async def _close(transport: asyncio.SubprocessTransport, child: _Child) -> None:
@@ -118,8 +118,9 @@ async def _close(transport: asyncio.SubprocessTransport, child: _Child) -> None:
         if not child.exited.done():
             await _stop(transport.get_pid(), child)
     finally:
-        if not child.fed:
-            cast("asyncio.WriteTransport", transport.get_pipe_transport(0)).abort()
+        # What nobody reads would keep it open; one that has nothing left is closed already.
+        if _stdin(transport).get_write_buffer_size():
+            _stdin(transport).abort()
         transport.close()
 
 

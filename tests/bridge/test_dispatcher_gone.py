@@ -76,7 +76,7 @@ async def test_a_batch_that_ends_with_it_as_an_exception_stops_the_sink_too(jour
 
 async def test_resumed_it_sends_what_waited_at_once_and_in_order(journal, caplog):
     caplog.set_level(logging.INFO, "bridge")
-    far_side = FarSide(enough)
+    far_side = FarSide(lambda _: Gone("410: unsubscribed", retry_after=600))
     await record(journal, about("A"))
     worker = dispatcher_for(journal, far_side)
     async with at_work(worker):

@@ -50,11 +50,23 @@ async def test_a_note_is_kept_with_the_delivery_and_shown(journal):
     assert (delivery["outcome"], delivery["note"]) == ("delivered", "ticket 17")
 
 
-async def test_a_note_that_only_memory_holds_gets_into_the_file_with_its_delivery(journal):
-    far_side = FarSide(lambda _: Delivered("said in the dark"))
+async def test_a_note_about_what_first_failed_is_kept_too(journal):
+    answers = iter([Unavailable("busy", retry_after=0.001)])
+    far_side = FarSide(lambda _: next(answers, Delivered("at last")))
+    await record(journal, about("A"))
     async with at_work(dispatcher_for(journal, far_side)):
+        await comes_to(journal, [])
+    assert await column(journal, "note", "A/1") == "at last"
+    assert await column(journal, "error", "A/1") == "busy"
+
+
+async def test_a_note_that_only_memory_holds_gets_into_the_file_with_its_delivery(journal):
+    far_side = FarSide(lambda _: Unavailable("busy", retry_after=0.001))
+    await record(journal, about("A"))
+    async with at_work(dispatcher_for(journal, far_side)):
+        await until(lambda: len(far_side.batches) > 1)
         await journal.run(lambda store: store.connection.execute("PRAGMA query_only = ON"))
-        await record(journal, about("A"))
+        far_side.judge = lambda _: Delivered("said in the dark")
         await comes_to(journal, [])
         assert journal.trouble
         assert await journal.repair()
@@ -70,9 +82,15 @@ async def test_the_vote_is_cast_before_the_row_is_settled_and_in_the_sinks_name(
     assert await column(journal, "note", "A/1") == "drained"
 
 
-async def test_a_delivery_that_does_not_approve_casts_no_vote(journal):
-    worker, desk = voting(journal, FarSide(lambda _: Delivered("drained")))
-    await record(journal, about("A"))
+@pytest.mark.parametrize(
+    ("approves", "data"),
+    [(False, {}), (True, {"status": "Started"}), (True, {"approvable": False})],
+)
+async def test_no_vote_is_cast_unless_the_sink_approves_of_what_may_be_approved(
+    journal, approves, data
+):
+    worker, desk = voting(journal, FarSide(lambda _: Delivered("drained", approves=approves)))
+    await record(journal, about("A", **data))
     async with at_work(worker):
         await comes_to(journal, [])
     assert desk.open == []
