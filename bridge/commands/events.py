@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
+from bridge.commands.asking import Asking, is_interactive
 from bridge.commands.shell import Ask, add_connection, talk, tell
 from bridge.commands.text import as_json, clock, names, pairs, printable, table, yes_no
 
@@ -14,12 +15,17 @@ _HEADS = ("EVENT ID", "TYPE", "STATUS", "NOT BEFORE", "THIS VM", "RESOURCES")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_connection(parser)
-    parser.add_argument("--pending", action="store_true", help="only what is still to come")
+    parser.add_argument(
+        "--pending", action="store_true", help="only what is still to come; on a terminal, y/N"
+    )
+    parser.add_argument("--no-ask", action="store_true", help="only list, on a terminal too")
     parser.add_argument("--json", action="store_true", help="as the API gives it")
     parser.add_argument("event_id", nargs="?", metavar="EVENT_ID", help="the history of this one")
 
 
 def run(args: argparse.Namespace) -> int:
+    shown: list[dict[str, Any]] = []
+
     async def conversation(ask: Ask) -> int:
         now = datetime.now(UTC)
         if args.event_id is not None:
@@ -28,9 +34,12 @@ def run(args: argparse.Namespace) -> int:
             return 0
         found = await ask("GET", "/api/v1/events" + ("?pending=true" if args.pending else ""))
         tell(as_json(found) if args.json else many(found["events"], now, pending=args.pending))
+        shown.extend(found["events"])
         return 0
 
-    return talk(args, conversation)
+    code = talk(args, conversation)
+    asks = args.pending and not args.no_ask and not args.json and is_interactive()
+    return Asking(args).each(shown) or code if asks else code
 
 
 def many(events: list[dict[str, Any]], now: datetime, *, pending: bool) -> str:

@@ -1,0 +1,77 @@
+"""A served bridge at which people vote by command, and an Azure that answers when it is told to."""
+
+import argparse
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from support.served_bridge import Bridge, bridge, config
+
+from bridge.approvals import Intake
+from bridge.config import Config
+from bridge.granting import Granting
+from bridge.metadata import Accepted
+from bridge.posting import Posting
+from bridge.speaker import Speaker
+
+
+@dataclass(slots=True)
+class Polls:
+    """A bridge, what Azure was told by it, and the file by which commands find it."""
+
+    served: Bridge
+    intake: Intake
+    file: Path
+    told: list[list[str]] = field(default_factory=list)
+    answers: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def journal(self):
+        return self.served.journal
+
+    async def post(self, ids: list[str], _: object) -> Accepted:
+        await self.answers.wait()
+        self.told.append(list(ids))
+        return Accepted()
+
+    async def run(self, module: Any, command: str, *words: str, file: Path | None = None) -> int:
+        """A command as the shell would call it; the exit code."""
+        parser = argparse.ArgumentParser(prog=f"seb {command}")
+        module.add_arguments(parser)
+        args = parser.parse_args([*words, "-c", str(file or self.file)])
+        args.command = command
+        return await asyncio.to_thread(module.run, args)
+
+
+def write_config(file: Path, **content: Any) -> Path:
+    """JSON is YAML."""
+    file.write_text(json.dumps(content))
+    return file
+
+
+@asynccontextmanager
+async def polls(
+    folder: Path, *, http: dict[str, Any] | None = None, **approvals: Any
+) -> AsyncGenerator[Polls]:
+    """Open, with an Azure that answers at once until a test says otherwise."""
+    usual = config(folder, **(http or {}))
+    given = {"http": usual.http, "state_dir": folder, "approvals": approvals}
+    async with bridge(Config.model_validate(given)) as served:
+        speaker = Speaker(served.runtime)
+        intake = Intake(served.runtime, speaker)
+        file = write_config(folder / "seb.yaml", state_dir=str(folder), http={"listen": None})
+        made = Polls(served, intake, file)
+        made.answers.set()
+        posting = Posting(served.runtime, speaker, made.post, int)
+        served.runtime.take_local = intake.take_local
+        granting = Granting(served.runtime, speaker, intake, posting)
+        task = asyncio.create_task(granting.run())
+        try:
+            yield made
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
