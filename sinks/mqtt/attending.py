@@ -54,11 +54,11 @@ class Ear(Client):
         self.news.set()
 
     def _on_message(self, _c: Any, _u: Any, message: MQTTMessage) -> None:
-        """In paho's thread, which reads nothing more before this returns."""
-        while not self._room.acquire(timeout=_LOOK):
-            if self._leaving or self.lost.done():
+        """In paho's thread, which reads nothing more before this returns: not all servers count."""
+        while not (self._leaving or self.lost.done()):
+            if self._room.acquire(timeout=_LOOK):
+                super()._on_message(_c, _u, message)
                 return
-        super()._on_message(_c, _u, message)
 
 
 class Seat:
@@ -69,10 +69,28 @@ class Seat:
         self._filter = unshared(topic)
         terms = Terms(clean=False, expiry=expiry, receive_maximum=WINDOW, largest=LARGEST)
         self._ear = Ear(door, terms)
+        self._asking: asyncio.Task[None] | None = None
 
     async def take(self) -> None:
-        """Raises `Unavailable` when we are not let in, or the topic is not for us to read."""
-        await self._ear.connect()
+        """Raises `Unavailable` when we are not let in, or the topic is not for us to read.
+
+        What waited in the session comes first, and may have to be taken before the answer to our
+        subscription can be read; `deliveries` looks at it then.
+        """
+        ear = self._ear
+        await ear.connect()
+        self._asking = asyncio.create_task(self._subscribe())
+        self._asking.add_done_callback(lambda _: ear.news.set())
+        while not (self._asking.done() or ear.arrived):
+            ear.news.clear()
+            await ear.news.wait()
+        self._check_answer()
+
+    def _check_answer(self) -> None:
+        if self._asking is not None and self._asking.done():
+            self._asking.result()
+
+    async def _subscribe(self) -> None:
         try:
             async with asyncio.timeout(self._door.patience):
                 # Each time: the topic may be another than that of the session.
@@ -86,6 +104,9 @@ class Seat:
             raise Unavailable(f"topic {self._topic}: {why}", retry_after=SLOW)
 
     async def leave(self) -> None:
+        if self._asking is not None:
+            self._asking.cancel()
+            await asyncio.gather(self._asking, return_exceptions=True)
         await self._ear.close()
 
     async def deliveries(self, listening: Listening) -> AsyncGenerator[Delivery]:
@@ -99,6 +120,7 @@ class Seat:
         while not ear.arrived:
             if ear.lost.done():
                 raise ear.lost.result()
+            self._check_answer()
             if ear.silence() < self._door.keep_alive + PROBE:
                 listening.heard(None)
             ear.news.clear()
