@@ -7,11 +7,21 @@ from typing import Literal
 from bridge.plugins import CloudEvent, Format, FormatPlugin, FormatSettings
 from sinks.formats._news import PRODUCT, SERVICE, News, product_version, read
 from sinks.formats._pairs import Pairs
+from sinks.formats._sentences import tell
 from sinks.formats._text import cut
-from sinks.formats._words import sentence, title
 
 CONTENT_TYPE = "text/plain; charset=utf-8"
 
+_TITLES = {
+    "scheduled": "Scheduled event announced",
+    "updated": "Scheduled event changed",
+    "started": "Scheduled event started",
+    "completed": "Scheduled event completed",
+    "canceled": "Scheduled event canceled",
+    "source.degraded": "Metadata service degraded",
+    "source.recovered": "Metadata service recovered",
+    "source.snapshot": "Scheduled events pending",
+}
 _LINE_END = re.compile("\r\n|[\n\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029]")
 _CONTROL = re.compile("[\x00-\x09\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _HEADER = str.maketrans({"\\": "\\\\", "|": "\\|"})
@@ -36,6 +46,11 @@ class CefSettings(FormatSettings):
     type: Literal["cef"] = "cef"
 
 
+def _title(kind: str) -> str:
+    """The same for all CloudEvents of a type, as CEF wants it: the facts stand in the fields."""
+    return _TITLES.get(kind) or kind.replace(".", " ").capitalize()
+
+
 def _escaped(value: str) -> str:
     """What ends a line becomes the one line end that CEF can say; other control characters go."""
     return _CONTROL.sub(" ", _LINE_END.sub("\n", value)).strip().translate(_VALUE)
@@ -56,7 +71,7 @@ def _encode(cloudevent: CloudEvent) -> bytes:
             SERVICE,
             cut(product_version(), 31),
             news.class_id,
-            title(news),
+            _title(news.kind),
             str(news.severity.cef),
         )
     )
@@ -112,7 +127,7 @@ def _approval(news: News, pairs: Pairs) -> None:
 
 
 def _source(news: News, pairs: Pairs) -> None:
-    pairs.put("msg", sentence(news))
+    pairs.put("msg", tell(news.cloudevent).sentence)
     pairs.put("reason", news.text("reason"))
     pairs.put("request", news.text("endpoint"))
     pairs.put("cn3", news.integer("status"), "httpStatus")

@@ -5,8 +5,8 @@ from typing import Any, Literal
 from bridge.plugins import CloudEvent, Format, FormatPlugin, FormatSettings
 from sinks.formats._news import LARGEST, PRODUCT, News, product_version, read
 from sinks.formats._own_fields import own_fields
+from sinks.formats._sentences import tell
 from sinks.formats._text import as_json, cut, filled
-from sinks.formats._words import sentence
 
 CONTENT_TYPE = "application/json; charset=utf-8"
 VERSION = "9.4.0"
@@ -32,7 +32,7 @@ def _encode(cloudevent: CloudEvent) -> bytes:
     flags = {"drill": news.is_drill, "truncated": news.is_cut or fields != whole}
     document = {
         "@timestamp": news.attributes["time"],
-        "message": sentence(news),
+        "message": tell(news.cloudevent).sentence,
         "tags": [name for name, raised in flags.items() if raised],
         **fields,
         "azure": own_fields(news),

@@ -8,8 +8,8 @@ from typing import Literal
 from bridge.plugins import CloudEvent, Format, FormatPlugin, FormatSettings
 from sinks.formats._news import PRODUCT, SERVICE, News, product_version, read
 from sinks.formats._pairs import Pairs
+from sinks.formats._sentences import tell
 from sinks.formats._text import cut
-from sinks.formats._words import sentence
 
 CONTENT_TYPE = "text/plain; charset=utf-8"
 
@@ -90,7 +90,7 @@ def _source(news: News, pairs: Pairs) -> None:
     pairs.put("url", news.text("endpoint"))
     pairs.put("httpStatus", news.integer("status"))
     pairs.put_names("pending", news.pending, news.integer("pendingTruncated") or 0)
-    pairs.put("msg", sentence(news))
+    pairs.put("msg", tell(news.cloudevent).sentence)
 
 
 def _audit(news: News, pairs: Pairs) -> None:

@@ -4,8 +4,8 @@ from typing import Any, Literal
 
 from bridge.plugins import CloudEvent, Format, FormatPlugin, FormatSettings
 from sinks.formats._news import PRODUCT, SERVICE, News, product_version, read
+from sinks.formats._sentences import tell
 from sinks.formats._text import as_json, filled
-from sinks.formats._words import sentence
 
 CONTENT_TYPE = "application/json; charset=utf-8"
 VERSION = "1.8.0"
@@ -57,7 +57,7 @@ def _common(news: News) -> dict[str, Any]:
         "time": news.time,
         "severity_id": news.severity.ocsf,
         "severity": _SEVERITIES[news.severity.ocsf],
-        "message": sentence(news),
+        "message": tell(news.cloudevent).sentence,
         "metadata": _metadata(news),
         "cloud": _cloud(news),
         "device": _device(news),

@@ -5,8 +5,8 @@ from typing import Any, Literal
 
 from bridge.plugins import CloudEvent, Format, FormatPlugin, FormatSettings
 from sinks.formats._news import LARGEST, PRODUCT, News, product_version, read
+from sinks.formats._sentences import tell
 from sinks.formats._text import as_json
-from sinks.formats._words import sentence
 
 CONTENT_TYPE = "application/json"
 
@@ -37,7 +37,7 @@ def _record(news: News) -> dict[str, Any]:
         "severityNumber": news.severity.otel,
         "severityText": str(news.attributes["severitytext"]),
         "eventName": f"azure.scheduledevents.{news.kind}",
-        "body": {"stringValue": sentence(news)},
+        "body": {"stringValue": tell(news.cloudevent).sentence},
         "attributes": _pairs({**_envelope(news), **_data(news)}),
     }
 

@@ -27,7 +27,9 @@ def test_a_transition_is_an_event_of_its_host():
     assert document["cloud"]["account"] == {"id": "8d10da13-8125-4ba9-a717-bf7490507b3d"}
     assert document["labels"] == {"site": "plant-7"}
     assert document["azure"]["scheduled_event"]["not_before"] == "2026-11-15T12:30:00Z"
-    assert document["message"].startswith("Reboot of FrontEnd_IN_0, BackEnd_IN_0 started: Virtual")
+    assert document["message"].startswith(
+        "Azure has begun to reboot FrontEnd_IN_0 and BackEnd_IN_0."
+    )
 
 
 @pytest.mark.parametrize(
