@@ -159,7 +159,7 @@ class Rsyslog:
         yield 'module(load="imudp")'
         yield 'module(load="imtcp")'
         yield f'template(name="parts" type="string" string="{TEMPLATE}")'
-        yield f'input(type="imudp" address="{HOST}" port="{self.ports["UDP"]}" rcvbufSize="1m")'
+        yield f'input(type="imudp" address="{HOST}" port="{self.ports["UDP"]}")'
         for name, port in self.ports.items():
             if name != "UDP":
                 yield f'input(type="imtcp" address="{HOST}" port="{port}"{_driver(name)})'

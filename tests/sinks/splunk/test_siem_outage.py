@@ -76,19 +76,18 @@ async def test_after_an_hour_without_it_a_siem_gets_all_and_the_others_never_wai
         await server.down()
         sent: list[str] = []
         began = clock.time()
-        for number in range(30):
-            news = about(f"event-{number % 10}", number // 10)
-            await journal.append([news], clock.time())
-            sent.append(news.id)
+        for number in range(12):
+            news = [about(f"event-{key}", number) for key in "abc"]
+            await journal.append(news, clock.time())
+            sent.extend(one.id for one in news)
             await until(lambda: len(ids(tmp_path / "record")) == len(sent))
-            await asyncio.sleep(120 / SPEED)
+            await asyncio.sleep(300 / SPEED)
         await until(lambda: clock.time() - began > 3600)
         assert fleet.status["siem"].state == "unavailable"
-        assert fleet.status["siem"].attempts_failed > 30
-        assert len(await journal.run(lambda store: everything(store, "siem"))) == 30
+        assert fleet.status["siem"].attempts_failed >= 3
+        assert len(await journal.run(lambda store: everything(store, "siem"))) == 36
         await server.up()
         assert await fleet.drain(10) == 0
         assert ordered(ids(tmp_path / "record")) == ordered(sent)
-        assert ordered(sorted(server.ids)) == ordered(sorted(sent))
-        assert all(names == sorted(names) for names in ordered(server.ids).values())
+        assert ordered(server.ids) == ordered(sent)
         assert await journal.run(dead_letters) == []

@@ -270,3 +270,25 @@ async def test_over_udp_a_message_is_a_datagram_and_a_larger_one_is_rejected():
         assert said == "127.0.0.1 is 127.0.0.1; UDP does not tell whether anybody listens"
         with pytest.raises(BlockingIOError):
             receiver.recv(65536)
+
+
+async def test_over_udp_a_batch_is_paced_so_that_a_small_buffer_holds_it():
+    """The receiver reads when the sender pauses, and its buffer holds far fewer than 500."""
+    loop, got = asyncio.get_running_loop(), []
+
+    def read() -> None:
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                got.append(receiver.recv(65536))
+
+    with socket.socket(type=socket.SOCK_DGRAM) as receiver:
+        receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 128 * 1024)
+        receiver.bind(("127.0.0.1", 0))
+        receiver.setblocking(False)
+        loop.add_reader(receiver, read)
+        try:
+            address = f"udp://127.0.0.1:{receiver.getsockname()[1]}"
+            assert await deliver(address, batch(500)) == [None] * 500
+        finally:
+            loop.remove_reader(receiver)
+    assert len(set(got)) == 500

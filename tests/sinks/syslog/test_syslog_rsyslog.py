@@ -70,12 +70,6 @@ async def test_rsyslog_reads_the_header_as_we_meant_it(rsyslog, certificates):
     assert message.data.startswith(f'[cloudevent@32473 id="{make().id}"')
 
 
-async def test_500_datagrams_at_once_are_paced_so_that_a_receiver_keeps_up(rsyslog, certificates):
-    sender = Sender(rsyslog, "udp", certificates)
-    assert await sender.deliver(batch(500)) == [None] * 500
-    assert len({message.text for message in await sender.arrived(500)}) == 500
-
-
 async def test_what_rsyslog_had_not_read_when_it_was_killed_is_not_taken_for_delivered(
     rsyslog, certificates
 ):
