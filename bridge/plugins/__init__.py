@@ -8,6 +8,7 @@ yields deliveries, and is found in `scheduled_events_bridge.approvals`. A format
 in other words; it is pure, and found in `scheduled_events_bridge.formats`.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from bridge.classid import class_id, kind_of
@@ -15,7 +16,6 @@ from bridge.cloudevent import CloudEvent
 from bridge.errors import Gone, Misconfigured, Rejected, Unavailable
 from bridge.fields import Duration, Secret, Settings, Size, write_duration
 from bridge.place import Place
-from bridge.platform import end_group, group_lives, own_group, plain_environment
 from bridge.plugins.approvals import (
     ApprovalPlugin,
     ApprovalSettings,
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
         is_loopback,
         read_secret,
     )
+    from bridge.platform import end_group, group_lives, own_group, plain_environment
     from bridge.signatures import Key, read_key, sign
 
 __all__ = [
@@ -115,10 +116,24 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Credentials and signatures are imported when a plugin asks for them: most need none."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from bridge import credentials, signatures  # noqa: PLC0415
+_LATE = {
+    "bridge.credentials": (
+        "TLS",
+        "ManagedIdentity",
+        "OAuth",
+        "TLSOption",
+        "TokenSource",
+        "is_loopback",
+        "read_secret",
+    ),
+    "bridge.platform": ("end_group", "group_lives", "own_group", "plain_environment"),
+    "bridge.signatures": ("Key", "read_key", "sign"),
+}
 
-    return getattr(credentials if name in credentials.__all__ else signatures, name)
+
+def __getattr__(name: str) -> Any:
+    """Credentials, signatures and processes are imported when a plugin asks for them: few do."""
+    for module, names in _LATE.items():
+        if name in names:
+            return getattr(import_module(module), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
