@@ -476,7 +476,7 @@ def test_a_chat_skips_what_is_overtaken_unless_the_sink_says_otherwise(read):
         ),
         (
             "{type: pagerduty, routing_key: a, started: resolve}",
-            ".format.started: 'resolve' is not allowed; it must be 'acknowledge' or 'trigger'",
+            ".format.started: 'resolve' is not allowed; it must be 'trigger' or 'acknowledge'",
         ),
         ("{type: slack, colour: red}", ".format.colour: unknown key; allowed are type"),
         ("template", ".format: needs either template or file"),
