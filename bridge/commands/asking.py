@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 
 from bridge.commands.ballot import Event, Wish, ballots, find, open_here, spoken_for
 from bridge.commands.shell import FAILED, Ask, talk, tell
@@ -46,9 +47,7 @@ class Asking:
                     raise
                 break
             if yes:
-                code = max(
-                    code, talk(self.args, lambda ask, event=event: self._approve(ask, event))
-                )  # type: ignore[misc]
+                code = max(code, talk(self.args, partial(self._approve, event)))
         return code
 
     async def _learn(self, ask: Ask) -> int:
@@ -62,7 +61,7 @@ class Asking:
         spoken = f" for {vm}" if vm else ""
         return printable(f"{event['eventId']}: {about}. Approve{spoken}? y/N ")
 
-    async def _approve(self, ask: Ask, shown: Event) -> int:
+    async def _approve(self, shown: Event, ask: Ask) -> int:
         """A yes is to what was shown: an event that is another by now is asked about again."""
         events = (await ask("GET", "/api/v1/events"))["events"]
         [event] = find([shown["eventId"]], events)[0] or [shown]

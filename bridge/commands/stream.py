@@ -43,32 +43,32 @@ async def stream(ask: Ask, place: Place) -> AsyncGenerator[AsyncIterator[dict[st
 
 async def _events(content: "StreamReader", place: Place) -> AsyncGenerator[dict[str, Any]]:
     """An id counts even where no data is: the bridge tells where a stream began."""
-    given: str | None = None
+    given, size = place.last, 0
     data: list[str] = []
     async for line in _lines(content):
         name, _, value = line.partition(": ")
+        size += len(line) + 1
+        if size > _LARGEST:
+            raise client.Unreachable("The bridge sent a CloudEvent of more than 1 MiB.")
         if name == "id":
             given = value
         elif name == "data":
             data.append(value)
-            if sum(map(len, data)) > _LARGEST:
-                raise client.Unreachable("The bridge sent a CloudEvent of more than 1 MiB.")
         elif not line:
             if data:
                 yield _decoded("\n".join(data))
-            place.last, data = given or place.last, []
+            place.last, data, size = given, [], 0
 
 
 async def _lines(content: "StreamReader") -> AsyncGenerator[str]:
     """Whole lines; a last one that was cut off is none."""
-    while True:
-        try:
-            line = await content.readline()
-        except ValueError:
-            raise client.Unreachable("The bridge sent a line without an end.") from None
-        if not line.endswith(b"\n"):
-            return
-        yield line[:-1].decode("utf-8", "replace")
+    rest = b""
+    async for piece in content.iter_any():
+        *whole, rest = (rest + piece).split(b"\n")
+        for line in whole:
+            yield line.decode("utf-8", "replace")
+        if len(rest) > _LARGEST:
+            raise client.Unreachable("The bridge sent a line of more than 1 MiB.")
 
 
 def _decoded(text: str) -> dict[str, Any]:
