@@ -3,18 +3,17 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from bridge.cloudevent import CloudEvent
+from bridge.casting import CastVote, cast, nobody
 from bridge.holding import Holds
 from bridge.journal import Journal, Row
 from bridge.judging import Broken, failures, farewell, verdict
 from bridge.outgoing import Outgoing
 from bridge.plugins import (
-    Delivered,
     Gone,
     Place,
     Result,
@@ -28,11 +27,10 @@ from bridge.routing import (
     attempt_timeout,
     checked,
     longest_wait,
-    may_approve,
     shortest_notice,
 )
 from bridge.status import SinkState, SinkStatus
-from bridge.supervise import attempt, backoff
+from bridge.supervise import attempt, backoff, heard
 
 log = logging.getLogger(__name__)
 
@@ -40,13 +38,18 @@ BREATH = 1.0
 """The longest pause before a sink is entered anew because a whole batch failed."""
 _LEVELS = {"unavailable": logging.WARNING, "stopped": logging.ERROR}
 
-CastVote = Callable[[CloudEvent, str], Awaitable[None]]
-"""Cast this VM's vote for the sink of that name; when it has returned the vote is durable."""
 
+@dataclass(slots=True)
+class Loss:
+    """What a sink says of a far side that went away while there was nothing to send."""
 
-async def nobody(_: CloudEvent, __: str) -> None:
-    """Where no approvals are taken, no vote can be cast."""
-    raise Unavailable("no approvals are taken here")
+    news: asyncio.Event
+    problem: Unavailable | None = None
+
+    def tell(self, problem: Unavailable) -> None:
+        """The first reason is the true one."""
+        self.problem = self.problem or problem
+        self.news.set()
 
 
 @dataclass(slots=True)
@@ -65,6 +68,7 @@ class Dispatcher:
     _holds: Holds = field(default_factory=Holds)
     _entries_failed: int = 0
     _breaks: int = 0
+    _asked: float = 0.0
     _busy: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def __post_init__(self) -> None:
@@ -86,23 +90,25 @@ class Dispatcher:
         """Send nothing until somebody resumes the sink."""
         while self.stopped:
             news.clear()
-            await _heard(news, await self.outgoing.give_up())
+            await heard(news, await self.outgoing.give_up())
 
     async def _session(self, stack: AsyncExitStack, news: asyncio.Event) -> None:
         if self._breaks:
-            await asyncio.sleep(backoff(self._breaks, first=BREATH / 16, most=BREATH))
+            breath = backoff(self._breaks, first=BREATH / 16, most=BREATH)
+            await asyncio.sleep(max(breath, self._asked))
         limit = self._time_for(await self._next())
-        send = await attempt(self._enter(stack), limit)
+        loss = Loss(news)
+        send = await attempt(self._enter(stack, loss), limit)
         if isinstance(send, Unavailable):
             await self._not_entered(send, news)
             return
         if self._entries_failed or self.status.state == "starting":
             self._change("connected", None)
         self._entries_failed = 0
-        await self._pump(send, news)
+        await self._pump(send, news, loss)
 
-    async def _enter(self, stack: AsyncExitStack) -> Send:
-        here = replace(self.place(), sink=self.name)
+    async def _enter(self, stack: AsyncExitStack, loss: Loss) -> Send:
+        here = replace(self.place(), sink=self.name, lost=loss.tell)
         return await stack.enter_async_context(self.plugin.open(self.settings, here))
 
     async def _leave(self, stack: AsyncExitStack) -> None:
@@ -134,19 +140,22 @@ class Dispatcher:
         asked = asked_wait(problem)
         wait = asked or backoff(self._entries_failed, most=_patience(rows))
         until = time.monotonic() + wait
-        while await _heard(news, until - time.monotonic()):
+        while await heard(news, until - time.monotonic()):
             news.clear()
             # What came may have less notice than what was there.
             if not asked:
                 until = min(until, time.monotonic() + _patience(await self._next()))
 
-    async def _pump(self, send: Send, news: asyncio.Event) -> None:
-        """Send batches until one fails as a whole, or nothing more is wanted."""
+    async def _pump(self, send: Send, news: asyncio.Event, loss: Loss) -> None:
+        """Send batches until one fails as a whole, the far side is gone, or wants nothing more."""
         while not self.stopped:
             news.clear()
+            if loss.problem is not None:
+                self._lose(loss.problem)
+                return
             rows = await self._next()
             if not rows:
-                await _heard(news, self._holds.soonest())
+                await heard(news, self._holds.soonest())
                 continue
             async with self._busy:
                 results = await self._send(send, rows)
@@ -154,6 +163,12 @@ class Dispatcher:
                 self._pace(rows, results)
             if isinstance(results, Broken):
                 return
+
+    def _lose(self, problem: Unavailable) -> None:
+        """No attempt has failed: once the sink is entered anew all is well."""
+        self._failed(problem)
+        self._entries_failed = self._entries_failed or 1
+        self._breaks, self._asked = self._breaks + 1, asked_wait(problem) or 0.0
 
     async def _next(self) -> list[Row]:
         return await self.outgoing.next(self._limit, self._holds.keys())
@@ -170,7 +185,8 @@ class Dispatcher:
 
     async def _judge(self, rows: Sequence[Row], given: Sequence[Result]) -> Sequence[Result]:
         """Cast votes, write down what became of each, and say what changed."""
-        results = await self._voted(rows, given)
+        limit = self.settings.retry.timeout
+        results = await cast(rows, given, lambda event: self.vote(event, self.name), limit)
         now, max_age = time.time(), self.settings.retry.max_age
         pairs = zip(rows, results, strict=True)
         await self.outgoing.settle(rows, [verdict(*pair, now, max_age) for pair in pairs])
@@ -184,26 +200,11 @@ class Dispatcher:
             self._change("connected", None)
         return results
 
-    async def _voted(self, rows: Sequence[Row], results: Sequence[Result]) -> Sequence[Result]:
-        """This VM's votes stand before the rows are settled: after a crash both come again.
-
-        The vote has a key, and counts once.
-        """
-        if isinstance(results, Broken):
-            return results
-        return [await self._vote(*pair) for pair in zip(rows, results, strict=True)]
-
-    async def _vote(self, row: Row, result: Result) -> Result:
-        approves = isinstance(result, Delivered) and result.approves
-        if not approves or not may_approve(row.event):
-            return result
-        problem = await attempt(self.vote(row.event, self.name), self.settings.retry.timeout)
-        return problem if isinstance(problem, Unavailable) else result
-
     def _pace(self, rows: Sequence[Row], results: Sequence[Result]) -> None:
         """Smaller batches after one that failed as a whole, and longer waits for keys that fail."""
         if isinstance(results, Broken):
             self._limit, self._breaks = max(1, len(rows) // 2), self._breaks + 1
+            self._asked = asked_wait(failures(results)[0]) or 0.0
         elif len(failures(results)) < len(rows):
             self._limit, self._breaks = min(self.settings.largest_batch, self._limit * 2), 0
         if self.stopped:
@@ -233,12 +234,3 @@ def _notice(rows: Sequence[Row]) -> float | None:
 
 def _patience(rows: Sequence[Row]) -> float:
     return longest_wait(_notice(rows))
-
-
-async def _heard(news: asyncio.Event, seconds: float | None) -> bool:
-    """Wait for news; whether there was any in time."""
-    try:
-        async with asyncio.timeout(seconds):
-            return await news.wait()
-    except TimeoutError:
-        return False

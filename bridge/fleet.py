@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from bridge.dispatcher import CastVote, Dispatcher, nobody
+from bridge.casting import CastVote, nobody
+from bridge.dispatcher import Dispatcher
 from bridge.journal import Journal
 from bridge.journal.places import backlog
 from bridge.plugins import Place, SinkSettings, find_sink

@@ -1,7 +1,7 @@
 """Where the bridge runs, as templates in topics, client ids and paths may name it."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from bridge.errors import Unavailable
@@ -10,15 +10,21 @@ _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._~()-]")
 
 
+def _unheard(_: Unavailable) -> None:
+    """Nobody wants to know."""
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where the bridge runs, for `{vm_name}` and its like in topics, client ids and paths.
 
-    `sink` is what the sink itself is called in the configuration.
+    `sink` is what the sink itself is called in the configuration. It may call `lost` when it learns
+    between two batches that the far side is gone: then it is entered anew at once.
     """
 
     names: Mapping[str, str | None] = field(default_factory=dict)
     sink: str = ""
+    lost: Callable[[Unavailable], None] = field(default=_unheard, compare=False, repr=False)
 
     NAMES = ("observer", "vm_name", "vm_id", "subscription", "resource_group", "location")
 

@@ -75,6 +75,15 @@ def _wish(problem: BaseException | None) -> float:
     return (problem.retry_after or 0.0) if isinstance(problem, Unavailable) else 0.0
 
 
+async def heard(news: asyncio.Event, seconds: float | None) -> bool:
+    """Wait for news; whether there was any in time."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await news.wait()
+    except TimeoutError:
+        return False
+
+
 async def attempt(work: Awaitable[T], timeout: float) -> T | Unavailable:
     """One try at something foreign: whatever it raises, and its silence too, is `Unavailable`."""
     result: list[T] = []

@@ -64,6 +64,7 @@ def _session(settings: MqttSettings, place: Place) -> Session:
         client_id,
         Presence.of(settings, place, client_id),
         settings.retry.timeout * _OF_TIMEOUT,
+        place.lost,
     )
 
 

@@ -3,9 +3,10 @@
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 
 from bridge.plugins import CloudEvent, Rejected, Result, Unavailable
 from sinks.mqtt.answers import Greeting
@@ -33,6 +34,8 @@ class Session:
     presence: Presence | None
     limit: float
     """For one batch, and for connecting, in seconds."""
+    lost: Callable[[Unavailable], None] = lambda _: None
+    """Told of a connection that ends by itself."""
     _login: Login = field(default_factory=Login)
     _client: Client | None = None
 
@@ -41,6 +44,7 @@ class Session:
         self._login = door.login
         will = self.presence.will() if self.presence else None
         self._client = Client(door, will=will)
+        self._client.lost.add_done_callback(partial(self._ended, self._client))
         greeting = await self._client.connect()
         _demand(self.settings, greeting)
         if self.presence:
@@ -58,6 +62,11 @@ class Session:
                         await client.publish(self.presence.offline())
         finally:
             await client.close()
+
+    def _ended(self, client: Client, why: asyncio.Future[Unavailable]) -> None:
+        """One that we gave up ourselves is no longer ours by now."""
+        if self._client is client and not why.cancelled():
+            self.lost(why.result())
 
     async def send(self, batch: Sequence[CloudEvent]) -> list[Result]:
         """Raises `Unavailable` when nothing gets through, so that the sink is entered anew."""

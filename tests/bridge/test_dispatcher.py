@@ -547,3 +547,54 @@ async def test_a_journal_in_memory_delivers_too(journal):
         await record(journal, about("A", 2))
         await until(lambda: far_side.taken == ["A/1", "A/2"])
         await comes_to(journal, [])
+
+
+async def test_a_far_side_that_goes_away_in_silence_is_entered_anew_before_there_is_news(
+    journal, hurry
+):
+    far_side = FarSide()
+    worker = dispatcher_for(journal, far_side)
+    async with at_work(worker):
+        await until(lambda: far_side.entered == 1)
+        far_side.places[-1].lost(Unavailable("the broker is gone"))
+        await until(lambda: far_side.entered == 2)
+        await until(lambda: worker.status.state == "connected")
+        assert far_side.left == 1
+    assert (far_side.batches, worker.status.attempts_failed) == ([], 0)
+
+
+async def test_a_session_that_is_over_cannot_end_the_next_one(journal, hurry):
+    far_side = FarSide()
+    async with at_work(dispatcher_for(journal, far_side)):
+        await until(lambda: far_side.entered == 1)
+        far_side.places[0].lost(Unavailable("gone"))
+        await until(lambda: far_side.entered == 2)
+        far_side.places[0].lost(Unavailable("gone, once more"))
+        await record(journal, about("A", 1))
+        await until(lambda: far_side.taken == ["A/1"])
+    assert far_side.entered == 2
+
+
+@pytest.mark.parametrize("how", ["lost", "broken"])
+async def test_who_asks_to_be_left_alone_is_not_entered_before(journal, monkeypatch, how):
+    slept: list[float] = []
+    real = asyncio.sleep
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        await real(0)
+
+    monkeypatch.setattr("bridge.dispatcher.asyncio.sleep", sleep)
+
+    def refuse(_):
+        raise Unavailable("a twin threw us out", retry_after=60)
+
+    far_side = FarSide(judge=refuse if how == "broken" else lambda _: None)
+    async with at_work(dispatcher_for(journal, far_side)):
+        await until(lambda: far_side.entered == 1)
+        if how == "lost":
+            far_side.places[-1].lost(Unavailable("a twin threw us out", retry_after=60))
+        else:
+            await record(journal, about("A", 1))
+        await until(lambda: far_side.entered >= 2)
+    assert 60 in slept

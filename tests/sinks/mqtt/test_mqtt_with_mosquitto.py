@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import shutil
+from dataclasses import replace
 from uuid import uuid4
 
 import pytest
@@ -210,6 +211,19 @@ async def test_who_was_taken_over_is_unavailable_and_can_come_back(broker, mine)
             with pytest.raises(Unavailable, match=r"the connection broke|take over"):
                 await first([make(3)])
     assert await send(made, mine, [make(3)]) == [None]
+
+
+async def test_a_connection_that_ends_in_silence_is_told_and_one_that_we_end_is_not(broker, mine):
+    told: list[Unavailable] = []
+    here = replace(place(mine), lost=told.append)
+    made = settings(broker.port, mine, client_id=f"silent-{mine}")
+    async with asyncio.timeout(PATIENCE), sink.open(made, here):
+        async with sink.open(made, place(mine)):  # takes the other one's place
+            while not told:
+                await asyncio.sleep(0.01)
+    async with asyncio.timeout(PATIENCE), sink.open(made, here) as sending:
+        await sending([make(1)])
+    assert [str(one) for one in told] == ["the connection broke"]
 
 
 # --- Who is let in ------------------------------------------------------------------------------
