@@ -1,10 +1,10 @@
 """A sink that was told to stop: loud, lossless, across kills, reloads and restarts."""
 
+import asyncio
 import json
 import signal
 from pathlib import Path
 
-import pytest
 from support.bridge_process import Stage, stage, until
 from support.judge import told
 
@@ -45,9 +45,14 @@ async def test_it_stops_with_one_line_hinders_nobody_and_goes_on_after_a_reload(
         assert await at.stop() == 0
 
 
-@pytest.mark.parametrize("number", [1, 2])
-async def test_a_kill_around_the_note_of_it_loses_nothing(tmp_path, number):
-    async with stage(tmp_path) as at:
+async def test_a_kill_around_the_note_of_it_loses_nothing(tmp_path):
+    async with asyncio.TaskGroup() as side_by_side:
+        for number in (1, 2):
+            side_by_side.create_task(killed_around_its_note(tmp_path / f"{number}", number))
+
+
+async def killed_around_its_note(folder: Path, number: int) -> None:
+    async with stage(folder) as at:
         await begin(at, around_settle=number)
         await until(lambda: at.dead, "a death")
         assert at.process.returncode == -signal.SIGKILL
