@@ -14,6 +14,7 @@ from bridge.cloudevent import CloudEvent
 from bridge.errors import Unavailable
 from bridge.journal import Journal
 from bridge.journal.ballots import Event, Receipt, early, end_wait, grant_of, receive, seen
+from bridge.journal.drills import open_to_votes
 from bridge.outcomes import Outcome, Voice
 from bridge.plugins import Delivery
 from bridge.proving import Proof, Prover
@@ -108,7 +109,7 @@ class Intake:
         waiting = await journal.run(early)
         if not waiting:
             return None
-        state, still = await journal.load(), []
+        state, still = await journal.run(open_to_votes), []
         for number, given in waiting:
             until = given.at + timedelta(seconds=self.runtime.config.approvals.early_grace)
             if given.approval.event_key not in state.tracked and now < until:
@@ -168,7 +169,7 @@ class Intake:
         self, message: _Message, delivery: Delivery, via: str, now: datetime, *, local: bool = False
     ) -> list[Weighed]:
         journal, proof = self.runtime.journal, message.proof
-        state, found = await journal.load(), []
+        state, found = await journal.run(open_to_votes), []
         for approval in message.said:
             given = Given(
                 approval, via, now, proof.identity, delivery.position, proof.signed_at, local

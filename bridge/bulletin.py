@@ -8,6 +8,7 @@ from bridge import messages
 from bridge.cloudevent import CloudEvent
 from bridge.identity import Identity
 from bridge.journal import Journal
+from bridge.journal.drills import rehearsed
 from bridge.metadata import Problem
 from bridge.state import State, Step
 from bridge.status import SourceStatus
@@ -42,9 +43,11 @@ class Bulletin:
         about = self._about(state, now, self.status.problem)
         return messages.source("recovered", about, self.identity.observer, now)
 
-    def snapshot(self, state: State, now: datetime) -> CloudEvent:
+    async def snapshot(self, state: State, now: datetime) -> CloudEvent:
+        """With the drill that is under way: what is not in it is over."""
         about = self._about(state, now, self.status.problem)
-        return messages.source("snapshot", about, self.identity.observer, now, state.tracked)
+        pending = {**state.tracked, **await self.journal.run(rehearsed)}
+        return messages.source("snapshot", about, self.identity.observer, now, pending)
 
     def answered(self, step: Step, now: datetime) -> None:
         """Note in status and log that the source answers, and what it said."""

@@ -17,6 +17,7 @@ COMMANDS = {
     "approve": ("bridge.commands.approve", "say that a scheduled event may go on"),
     "hold": ("bridge.commands.approve", "say that it may not go on yet"),
     "release": ("bridge.commands.approve", "take your hold back"),
+    "drill": ("bridge.commands.drill", "rehearse an event: never POSTed, with a report at the end"),
     "sinks": ("bridge.commands.sinks", "delivery state of each sink"),
     "dead-letters": ("bridge.commands.dead_letters", "what a sink refused for good"),
     "health": ("bridge.commands.health", "whether the bridge lives: exit code 0, else 1"),

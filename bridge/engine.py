@@ -49,6 +49,7 @@ class Engine:
         """Take approvals, and tell Azure what they come to."""
         # Imported here: the first poll need not wait for those who answer it.
         from bridge.approvals import Intake  # noqa: PLC0415
+        from bridge.drilling import conduct  # noqa: PLC0415
         from bridge.granting import Granting  # noqa: PLC0415
         from bridge.listeners import Listeners  # noqa: PLC0415
         from bridge.posting import Posting  # noqa: PLC0415
@@ -62,6 +63,7 @@ class Engine:
         self._listeners = Listeners(self.runtime, intake, self.group)
         await self._listeners.employ(self.runtime.config.approvals.sources)
         self._run("granting", supervise("granting", granting.run, most=5.0))
+        self._run("drills", supervise("drills", lambda: conduct(self.runtime), most=5.0))
         self._listening.set()
 
     async def employ(self) -> None:
@@ -86,6 +88,7 @@ class Engine:
         """Stop what makes work, drain, then cancel what takes it; how much was not delivered."""
         if self._listeners is not None:
             await self._listeners.stop()
+        await self._end("drills")
         await self._end("granting")
         await self._end("poller")
         left = await self.fleet.drain(grace)

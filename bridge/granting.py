@@ -17,6 +17,7 @@ from bridge.journal.ballots import (
     votes,
     withdraw,
 )
+from bridge.journal.drills import open_to_votes
 from bridge.model import STARTED
 from bridge.outcomes import Outcome, voice_of
 from bridge.policy import Judgement, judge
@@ -69,10 +70,10 @@ class Granting:
         if (until := await self.intake.settle()) is not None:
             self._again_at(until)
         if self._prompting.needed:
-            upcoming = await self._prompting.look(await journal.load())
+            upcoming = await self._prompting.look(await journal.run(open_to_votes))
             self._again_at(upcoming)
         if found := await journal.run(undecided):
-            state = await journal.load()
+            state = await journal.load()  # what Azure announced, and no drill
             looked = [await self._look(event, told, state) for event, told in found]
             wait = await self.posting.tell([one for one in looked if one is not None], state)
             self._again_in(wait)

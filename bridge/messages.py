@@ -49,7 +49,7 @@ def transition(
         "approvable": what in {"scheduled", "updated"},
         "terminal": what == "started" and event.event_type.casefold() in _FINAL,
         "inferred": happened.inferred,
-        "drill": False,
+        "drill": happened.drill,
         "changes": dict(happened.changes),
         "documentIncarnation": incarnation,
         "observer": observer.described(affected=happened.affected),
@@ -141,7 +141,11 @@ def source(
         "status": about.status,
         "clockSkewSeconds": about.clock_skew,
         "journal": about.journal,
-        "pending": [pending(entry.event, observer, now) for entry in known if entry.announced],
+        "pending": [
+            {**pending(entry.event, observer, now), "drill": entry.drill}
+            for entry in known
+            if entry.announced
+        ],
     }
     letter = Letter(
         kind=f"source.{what}",

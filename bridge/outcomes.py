@@ -127,7 +127,7 @@ def _data(told: Outcome, observer: Observer, now: datetime) -> dict[str, Any]:
         "postedAt": timestamp(told.posted_at) if told.posted_at else None,
         "dryRun": told.dry_run,
         "wouldGrant": told.would_grant,
-        "drill": False,
+        "drill": told.known.drill if told.known else False,
         "observer": observer.described(affected=affected),
     }
 

@@ -199,7 +199,7 @@ class Poller:
         if recovered:
             events.append(self._bulletin.recovered(self._state, now))
         if recovered or time.monotonic() >= self._snapshot_due:
-            events.append(self._snapshot(step.state, now))
+            events.append(await self._snapshot(step.state, now))
         await self._keep(step, events, now, recovered=recovered)
 
     async def _facts(self, now: datetime) -> Facts:
@@ -221,9 +221,9 @@ class Poller:
         told = await self.journal.run(granted)
         return frozenset(key for key, life in told if key in tracked and tracked[key].life == life)
 
-    def _snapshot(self, state: State, now: datetime) -> CloudEvent:
+    async def _snapshot(self, state: State, now: datetime) -> CloudEvent:
         self._snapshot_due = time.monotonic() + self.config.source.snapshot_interval
-        return self._bulletin.snapshot(state, now)
+        return await self._bulletin.snapshot(state, now)
 
     async def _keep(
         self, step: Step, events: list[CloudEvent], now: datetime, *, recovered: bool

@@ -26,11 +26,15 @@ _LONGEST_BACKOFF = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A scheduled event of which Azure has to be told by us, now."""
+    """A scheduled event of which Azure has to be told by us, now; a drill never is."""
 
     known: Tracked
     judgement: Judgement
     told: GrantState | None = None
+
+    def __post_init__(self) -> None:
+        if self.known.drill:
+            raise ValueError("Azure is never told of a drill")
 
     @property
     def event(self) -> Event:

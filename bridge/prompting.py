@@ -85,7 +85,7 @@ class Prompting:
                 yield seconds, due - timedelta(seconds=seconds)
 
     async def _due(self, known: Tracked, reminder: str, now: datetime) -> Outcome | None:
-        event, rules = (known.event.key, known.life), self.speaker.rules
+        event, rules = (known.event.key, known.life), self.speaker.rules_for(known)
         cast, told = await self.runtime.journal.run(
             lambda store: (votes(store, *event), grant_of(store, event))
         )

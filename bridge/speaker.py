@@ -2,7 +2,7 @@
 
 import logging
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from bridge.cloudevent import CloudEvent
@@ -43,7 +43,15 @@ class Speaker:
             vm_name=self.runtime.identity.vm_name,
         )
 
+    def rules_for(self, known: Tracked) -> Rules:
+        """A drill is a dry run, whatever is configured."""
+        rules = self.rules
+        return replace(rules, dry_run=True) if known.drill else rules
+
     def turn(self, known: Tracked) -> int | None:
+        """Of a drill no other bridge knows, so nobody goes before us."""
+        if known.drill:
+            return 0
         runtime = self.runtime
         scope = runtime.config.source.scope
         return turn(known.event, runtime.identity.vm_name, scope, self.rules)
@@ -55,8 +63,13 @@ class Speaker:
     def count(self, what: str, reason: str = "") -> None:
         self.runtime.status.count_approval(what, reason)
 
+    def _count(self, told: Outcome) -> None:
+        """What is only rehearsed is no figure to alert on."""
+        if told.known is None or not told.known.drill:
+            self.count(told.kind, told.reason or "")
+
     def publish(self, told: Outcome, now: datetime) -> CloudEvent:
-        self.count(told.kind, told.reason or "")
+        self._count(told)
         level = logging.ERROR if told.kind == "failed" else logging.INFO
         fields = {
             "event_id": told.event_key,
@@ -64,6 +77,7 @@ class Speaker:
             "approver": told.voice.approver,
             "via": told.voice.via,
             "reason": told.reason,
+            "drill": told.known is not None and told.known.drill,
         }
         log.log(level, f"approval.{told.kind}", extra=fields)  # noqa: G004  a stable name
         return outcome(told, self.runtime.identity.observer, now)
@@ -73,7 +87,7 @@ class Speaker:
     ) -> list[CloudEvent]:
         """Who leads on an event says what became of a vote from a bus; of a local one, we do."""
         if not (local or self.turn(known) == 0) or self._too_much(told):
-            self.count(told.kind, told.reason or "")
+            self._count(told)
             return []
         return [self.publish(told, now)]
 

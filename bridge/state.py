@@ -8,6 +8,8 @@ from typing import Any, Literal
 from bridge.model import ScheduledEvent
 
 What = Literal["scheduled", "updated", "started", "completed", "canceled"]
+REHEARSED = 0
+"""The life of a drill. Azure's begin at 1, so what is said of a drill is said of no event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,10 @@ class Tracked:
     missing_since: datetime | None = None
     booted: bool = False
     since: datetime | None = None
+
+    @property
+    def drill(self) -> bool:
+        return self.life == REHEARSED
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +77,10 @@ class Transition:
     inferred: bool = False
     changes: Mapping[str, Any] = field(default_factory=dict)
     repeat: int = 0
+
+    @property
+    def drill(self) -> bool:
+        return self.life == REHEARSED
 
 
 @dataclass(frozen=True, slots=True)

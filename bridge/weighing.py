@@ -160,7 +160,7 @@ class Scales:
         told: GrantState | None,
         now: datetime,
     ) -> LocalOutcome:
-        rules = self.speaker.rules
+        rules = self.speaker.rules_for(known)
         if told == "granted":
             return _told(vote, "granted")
         judgement = judge(known.event, cast, rules, now)
@@ -183,7 +183,7 @@ class Scales:
         self, vote: Vote, cast: Sequence[Vote], known: Tracked, now: datetime
     ) -> list[CloudEvent]:
         """`approval.recorded`, unless this vote is the one that satisfies the policy."""
-        rules = self.speaker.rules
+        rules = self.speaker.rules_for(known)
         judgement = judge(known.event, cast, rules, now)
         if judgement.satisfied and not rules.dry_run:
             return []

@@ -204,8 +204,10 @@ def checkpoints(store: Store, source: str) -> Mapping[str, str]:
 def forget(store: Store, before: datetime) -> None:
     """Let go of what belongs to events that ended before then, or were never seen."""
     limit = before.astimezone(UTC).timestamp()
-    needed = "SELECT key FROM tracked UNION SELECT key FROM ended WHERE at >= ?"
+    needed = """SELECT key FROM tracked UNION SELECT key FROM ended WHERE at >= ?
+        UNION SELECT event FROM drill"""
     with store.transaction() as db:
+        db.execute("DELETE FROM drill WHERE open = 0 AND at < ?", (limit,))
         for table in ("approval_key", "grants", "reminded"):
             db.execute(
                 f"DELETE FROM {table} WHERE at < ? AND event NOT IN ({needed})", (limit, limit)

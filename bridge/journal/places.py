@@ -59,7 +59,8 @@ def register(store: Store, sinks: Sequence[str], now: float) -> list[str]:
 
 def pending_rows(db: sqlite3.Connection) -> set[int]:
     """The latest row of each pending scheduled event."""
-    pending = {safe_id(key) for (key,) in db.execute("SELECT key FROM tracked")}
+    known = "SELECT key FROM tracked UNION SELECT event FROM drill WHERE open = 1"
+    pending = {safe_id(key) for (key,) in db.execute(known)}
     latest = db.execute("SELECT key, MAX(seq) FROM outbox GROUP BY key")
     return {seq for key, seq in latest if key in pending}
 

@@ -4,7 +4,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-VERSION = 4
+VERSION = 5
 
 _MIGRATIONS = {
     1: """
@@ -78,6 +78,13 @@ _MIGRATIONS = {
         at REAL NOT NULL,
         PRIMARY KEY (event, life, reminder)
     ) WITHOUT ROWID;
+    """,
+    5: """
+    -- Rehearsals; `at` is when it became what it is. One of them is open at a time.
+    CREATE TABLE drill(
+        event TEXT PRIMARY KEY, open INTEGER NOT NULL, at REAL NOT NULL, body TEXT NOT NULL
+    ) WITHOUT ROWID;
+    CREATE UNIQUE INDEX drill_open ON drill(open) WHERE open = 1;
     """,
 }
 

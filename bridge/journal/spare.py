@@ -12,7 +12,7 @@ from bridge.journal.places import begin, pending_rows
 from bridge.journal.schema import connect_memory
 from bridge.journal.store import Store, newest
 
-_PLAIN = ("meta", "tracked", "ended", "sink", "grants", "reminded")
+_PLAIN = ("meta", "tracked", "ended", "sink", "grants", "reminded", "drill")
 """Votes stay behind: while the file cannot be written nobody's approval is taken or acted on."""
 
 

@@ -6,6 +6,7 @@ from typing import Any
 from bridge.cloudevent import CloudEvent
 from bridge.ids import safe_id
 from bridge.journal.codec import decode_tracked
+from bridge.journal.drills import rehearsed
 from bridge.journal.retention import used
 from bridge.journal.store import Store, newest
 from bridge.state import Tracked
@@ -45,10 +46,10 @@ def size(store: Store) -> int:
 
 
 def pending(store: Store) -> dict[str, Tracked]:
-    """Scheduled events that were announced and have not ended, each under its `partitionkey`."""
+    """What was announced and has not ended, drills too, each under its `partitionkey`."""
     rows = store.connection.execute("SELECT key, body FROM tracked ORDER BY key")
-    known = ((key, decode_tracked(body)) for key, body in rows)
-    return {safe_id(key): entry for key, entry in known if entry.announced}
+    known = {**{key: decode_tracked(body) for key, body in rows}, **rehearsed(store)}
+    return {safe_id(key): entry for key, entry in known.items() if entry.announced}
 
 
 def latest(store: Store, limit: int = 200) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from bridge.config import Listen
 from bridge.platform import serve_control
 from bridge.runtime import Runtime
-from bridge.web import api, approvals, probes
+from bridge.web import api, approvals, drills, probes
 from bridge.web.desk import Desk
 from bridge.web.guards import control_guard, http_guard, probes_guard
 from bridge.web.listen import CannotListen, listen, runner, tls_context
@@ -19,6 +19,8 @@ from bridge.web.listen import CannotListen, listen, runner, tls_context
 __all__ = ["CannotListen", "Served", "serve"]
 
 log = logging.getLogger(__name__)
+
+_ROUTES = (probes.routes, api.routes, approvals.routes, drills.routes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ async def _control(stack: AsyncExitStack, desk: Desk, address: str | None) -> st
     """A directory that cannot be written is no reason to stop: events still must go out."""
     if address is None:
         return None
-    made = await runner(desk, control_guard(), (probes.routes, api.routes, approvals.routes))
+    made = await runner(desk, control_guard(), _ROUTES)
     stack.push_async_callback(made.cleanup)
     try:
         await serve_control(made, address, desk.runtime.config.control_group)
@@ -72,9 +74,7 @@ async def _http(stack: AsyncExitStack, desk: Desk) -> Listen | None:
     if http.listen is None:
         return None
     tls = tls_context(http.tls)
-    made = await runner(
-        desk, http_guard(desk, http.listen), (probes.routes, api.routes, approvals.routes)
-    )
+    made = await runner(desk, http_guard(desk, http.listen), _ROUTES)
     stack.push_async_callback(made.cleanup)
     try:
         return await listen(made, "http.listen", http.listen, tls)

@@ -36,6 +36,10 @@ _PATHS = (
     "DELETE /api/v1/dead-letters/{id}",
     "POST /api/v1/approvals",
     "GET /api/v1/approvals/{approvalId}",
+    "GET /api/v1/drills",
+    "POST /api/v1/drills",
+    "GET /api/v1/drills/{eventId}",
+    "DELETE /api/v1/drills/{eventId}",
     "GET /api/v1/stream",
 )
 

@@ -69,7 +69,7 @@ class Desk:
 
 def _read(store: Store, sinks: tuple[str, ...]) -> Readings:
     return Readings(
-        pending=len(views.pending(store)),
+        pending=sum(not known.drill for known in views.pending(store).values()),
         size=views.size(store),
         backlogs={name: backlog(store, name) for name in sinks},
     )

@@ -59,7 +59,7 @@ def event(
         "pending": known is not None,
         "affected": affected,
         "inferred": data.get("inferred", False),
-        "drill": data.get("drill", False),
+        "drill": known.drill if known is not None else data.get("drill", False),
         "lastType": told["type"] if told else None,
         "lastChange": told["time"] if told else None,
         "href": f"/api/v1/events/{key}",

@@ -1,0 +1,105 @@
+"""Rehearsals over HTTP: begun, looked at while they last and after, and stopped."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from aiohttp import web
+from pydantic import ValidationError
+
+from bridge.drill import Drill, Plan
+from bridge.drill_report import report, summary
+from bridge.drilling import Busy, Impossible, ballot, end, start
+from bridge.errors import Unavailable
+from bridge.ids import safe_id
+from bridge.journal import views
+from bridge.journal.ballots import votes
+from bridge.journal.drills import every, find
+from bridge.journal.store import Store
+from bridge.runtime import Runtime
+from bridge.strictjson import decode
+from bridge.web.desk import DESK
+from bridge.web.guards import CALLER
+from bridge.web.problems import Problem, not_found
+
+routes = web.RouteTableDef()
+_PATH = "/api/v1/drills"
+_ONE = _PATH + "/{eventId:[^/]+}"
+_UNWRITABLE = "The journal cannot be written, so nothing can be rehearsed now."
+
+
+@routes.get(_PATH)
+async def drills(request: web.Request) -> web.Response:
+    found = await request.app[DESK].runtime.journal.run(every)
+    return web.json_response({"drills": [summary(one) for one in found]})
+
+
+@routes.post(_PATH)
+async def begin(request: web.Request) -> web.Response:
+    """201 once it is in the journal, together with its announcement."""
+    runtime, caller = request.app[DESK].runtime, CALLER.get()
+    plan = _plan(await request.read())
+    try:
+        drill = await start(runtime, plan, actor=caller.name, via=caller.via)
+    except Busy as error:
+        more = {"eventId": error.drill.key, "href": f"{_PATH}/{error.drill.key}"}
+        raise Problem(409, f"{error} There is one at a time.", more=more) from None
+    except Impossible as error:
+        raise Problem(400, str(error)) from None
+    except Unavailable:
+        raise Problem(503, _UNWRITABLE, Retry_After="1") from None
+    body = await _report(runtime, drill.key)
+    return web.json_response(body, status=201, headers={"Location": f"{_PATH}/{drill.key}"})
+
+
+@routes.get(_ONE)
+async def drill(request: web.Request) -> web.Response:
+    return web.json_response(await _report(request.app[DESK].runtime, _key(request)))
+
+
+@routes.delete(_ONE)
+async def cancel(request: web.Request) -> web.Response:
+    runtime, caller, key = request.app[DESK].runtime, CALLER.get(), _key(request)
+    try:
+        ended = await end(runtime, key, actor=caller.name, via=caller.via)
+    except Unavailable:
+        raise Problem(503, _UNWRITABLE, Retry_After="1") from None
+    if ended is False:
+        raise Problem(409, f"The drill {key[:128]} is over.")
+    return web.json_response(await _report(runtime, key))
+
+
+def _key(request: web.Request) -> str:
+    return request.match_info["eventId"].upper()
+
+
+def _plan(body: bytes) -> Plan:
+    try:
+        asked = decode(body, unique=True)
+    except ValueError as error:
+        raise Problem(400, f"This is no plan of a drill: it is not JSON: {error}.") from None
+    try:
+        return Plan.model_validate(asked)
+    except ValidationError as error:
+        raise Problem(400, f"This is no plan of a drill: {_what(error)}.") from None
+
+
+def _what(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_input=False)[0]
+    where = ".".join(str(part) for part in first["loc"] if isinstance(part, int) or part.isalpha())
+    said = first["msg"].removeprefix("Value error, ")
+    return f"{where} {said}" if where else said
+
+
+async def _report(runtime: Runtime, key: str) -> dict[str, Any]:
+    """While it lasts the votes are counted now; later they are as they stood when it began."""
+
+    def read(store: Store) -> tuple[Drill | None, Any, Any]:
+        known = find(store, key)
+        cast = votes(store, key, known.known.life) if known else []
+        return known, cast, views.history(store, safe_id(key))
+
+    found, cast, history = await runtime.journal.run(read)
+    if found is None or not history:
+        not_found(f"The journal knows no drill {key[:128]!r}; GET {_PATH} lists them.")
+    standing = await ballot(runtime, found, datetime.now(UTC))
+    return report(found, standing, cast, history)
