@@ -92,18 +92,18 @@ def after_send(number: int) -> None:
 
 def around_vote(number: int) -> None:
     """Die when a sink approves and the vote is not cast (1), or is cast and nothing settled (2)."""
-    original = Dispatcher._vote
+    original = bridge.dispatcher.cast
 
-    async def vote(self: Dispatcher, row: Any, result: Any) -> Any:
-        approves = getattr(result, "approves", False)
+    async def cast(rows: Any, results: Any, *given: Any) -> Any:
+        approves = any(getattr(result, "approves", False) for result in results)
         if approves and number == 1:
             die()
-        after = await original(self, row, result)
+        after = await original(rows, results, *given)
         if approves:
             die()
         return after
 
-    Dispatcher._vote = vote
+    bridge.dispatcher.cast = cast
 
 
 def around_settle(number: int) -> None:
