@@ -35,7 +35,10 @@ sinks:
 {plant_floor}{pager}approvals:
   from:
     orders-bus: {{sink: orders-bus, topic: {approvals}, trust: transport}}
-{source}"""
+{source}http:
+  tokens: [{{name: checkout, token: {token}}}]
+"""
+TOKEN = "demo"  # noqa: S105  it opens nothing but a simulation
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -75,6 +78,7 @@ async def _play(directory: Path, speed: float) -> int:
             plant_floor=floor.sink,
             pager=pager.sink,
             source=SOURCE,
+            token=TOKEN,
         )
         file.write_text(text, encoding="utf-8")
         _introduce(
@@ -84,7 +88,7 @@ async def _play(directory: Path, speed: float) -> int:
                 "MQTT, in memory": floor.address,
                 "A pager, reached by webhook": pager.url,
                 "The bridge between them; its configuration": str(file),
-                "Its API": "http://127.0.0.1:17245/api/v1/events",
+                f"Its API, for the bearer of the token {TOKEN}": "http://127.0.0.1:17245/api/v1/events",
             }
         )
         service = Service(cluster.bootstrap, DRAINING / speed, _tell, _note)

@@ -19,7 +19,6 @@ SINK = """\
     host: 127.0.0.1
     port: {port}
     version: 3.1.1
-    only: {{event_types: [Freeze]}}
 """
 SOURCE = f"""\
     plant-floor: {{sink: plant-floor, topic: {APPROVALS}, client_id: seb-demo, trust: transport}}
@@ -61,7 +60,7 @@ class PlantFloor:
     async def _hear(self, envelope: dict[str, Any]) -> None:
         what = envelope["type"].removeprefix("azure.scheduledevents.").removesuffix(".v1")
         data = envelope["data"]
-        if data.get("status") is None:
+        if data.get("status") is None or data.get("eventType") != "Freeze":
             return
         self.note(f"plant-floor hears by MQTT: {data['eventType']} {data['eventId'][:8]} {what}")
         if what == "scheduled":
