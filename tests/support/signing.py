@@ -17,11 +17,13 @@ class Signer:
     def __init__(self, approver: str, *, seed: int = 1, ed25519: bool = True) -> None:
         self.approver = approver
         raw = bytes([seed]) * 32
+        self.secret = _text("whsk" if ed25519 else "whsec", raw)
+        self.key = read_key(self.secret)
         if ed25519:
             public = Ed25519PrivateKey.from_private_bytes(raw).public_key().public_bytes_raw()
-            self.key, self._entry = read_key(_text("whsk", raw)), {"ed25519": _text("whpk", public)}
+            self._entry = {"ed25519": _text("whpk", public)}
         else:
-            self.key, self._entry = read_key(_text("whsec", raw)), {"hmac": _text("whsec", raw)}
+            self._entry = {"hmac": self.secret}
 
     def entry(self, **limits: Any) -> dict[str, Any]:
         return {"approver": self.approver, "keys": [self._entry], **limits}

@@ -1,0 +1,114 @@
+"""Drains before the maintenance of one VM, and says so: over HTTP, with Python alone."""
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import partial
+from http.client import HTTPException, HTTPResponse
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import ProxyHandler, Request, build_opener
+from uuid import NAMESPACE_URL, uuid5
+
+BRIDGE = os.environ.get("BRIDGE", "http://127.0.0.1:17245")
+TOKEN = os.environ.get("SEB_TOKEN", "")
+PLACE = Path(os.environ.get("PLACE", "place.txt"))  # how far we have read
+VM = os.environ.get("VM", "vm-0")  # its name, as Azure has it
+APPROVER = os.environ.get("APPROVER", "checkout")  # who we are
+SECONDS = float(os.environ.get("SECONDS", "3"))  # that draining takes
+UNREADABLE = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
+known: dict[str, tuple] = {}  # the newest rank and time of each scheduled event
+closed_for: set[str] = set()  # the scheduled events that keep our queue closed
+say = partial(print, flush=True)
+
+
+def hear(event: dict) -> dict | None:
+    """Its data, if it is news of our VM: the highest rank counts, among equals the latest time."""
+    data = event["data"]
+    if "rank" not in data:
+        return None  # what became of a vote, a snapshot, an audit
+    key, place = data["eventId"], (data["rank"], datetime.fromisoformat(event["time"]))
+    ours = VM.casefold() in [name.casefold() for name in data["resources"]]
+    if place <= known.get(key, (0,)) or not (ours or key in closed_for):
+        return None  # a copy, a latecomer, or about other VMs
+    known[key] = place
+    if len(known) > 1000:
+        del known[next(iter(known))]
+    late = data["approveBy"] and datetime.fromisoformat(data["approveBy"]) < datetime.now(UTC)
+    due = ours and data["approvable"] and not late
+    name = uuid5(NAMESPACE_URL, f"{event['id']}/{APPROVER}/{VM}")  # the same after a restart
+    return {**data, "over": data["rank"] > 2 or not ours, "due": due, "id": str(name)}
+
+
+def work(news: dict) -> dict | None:
+    """Do what the news asks for; the vote that is to be cast then, if any."""
+    key, drill = news["eventId"], news["drill"]
+    say("a drill:" if drill else "news:", news["eventType"], key, news["status"])
+    if news["over"]:
+        closed_for.discard(key)
+        say("the queue is", "closed" if closed_for else "open")
+    if not news["due"]:
+        return None
+    for left in () if drill or closed_for else (3, 2, 1):  # your own work goes here
+        say("draining:", left, "orders left")
+        time.sleep(SECONDS / 3)
+    closed_for.update([] if drill else [key])
+    said = {"eventId": key, "approver": APPROVER, "resource": VM, "id": news["id"]}
+    return {**said, "decision": "approve", "reason": "a drill" if drill else "drained"}
+
+
+def ask(path: str, body: dict | None = None, **headers: str) -> HTTPResponse:
+    usual = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
+    data = None if body is None else json.dumps(body).encode()
+    request = Request(BRIDGE + path, data, {**usual, **headers})
+    return build_opener(ProxyHandler({})).open(request, timeout=45)  # its heart beats every 15 s
+
+
+def stream(after: str) -> Iterator[tuple[str, bytes]]:
+    """The id and the data of each Server-Sent Event."""
+    key = after
+    with ask("/api/v1/stream", **{"Last-Event-ID": after}) as answer:
+        while line := answer.readline(1 << 20):
+            name, _, value = line.strip().partition(b": ")
+            key = value.decode() if name == b"id" else key
+            if name == b"data":
+                yield key, value
+
+
+def approve(vote: dict) -> None:
+    """Until the bridge has it in its journal, or says why it does not count."""
+    for _ in range(150):
+        try:
+            with ask("/api/v1/approvals", vote) as answer:
+                return say("ready, and said so:", json.load(answer)["outcomes"][0]["outcome"])
+        except HTTPError as error:
+            if error.code not in {429, 503}:
+                return say("refused:", error.read(10_000).decode())
+        except (OSError, HTTPException) as error:
+            say("the bridge is away:", error)
+        time.sleep(2)
+    raise SystemExit("the bridge did not take our vote; started again, we hear it all again")
+
+
+def consume() -> None:
+    while True:
+        try:
+            for key, data in stream(PLACE.read_text() if PLACE.exists() else "0"):
+                try:
+                    news = hear(json.loads(data))
+                except UNREADABLE:
+                    news = say("skipped: cannot read", key)
+                if news and (vote := work(news)):
+                    approve(vote)
+                PLACE.write_text(key)  # after the work: whoever dies before that does it again
+        except (OSError, HTTPException) as error:
+            say("no stream:", error)
+        time.sleep(2)
+
+
+if __name__ == "__main__":
+    with suppress(KeyboardInterrupt):
+        consume()

@@ -1,0 +1,94 @@
+"""Drains before the maintenance of one VM, and says so: over Kafka, both ways."""
+
+import asyncio
+import json
+import os
+import time
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import partial
+from uuid import NAMESPACE_URL, uuid5
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRecord
+
+SERVERS = os.environ.get("SERVERS", "127.0.0.1:9092")
+EVENTS = os.environ.get("EVENTS", "azure.scheduled-events")
+APPROVALS = os.environ.get("APPROVALS", "azure.scheduled-events.approvals")
+VM = os.environ.get("VM", "vm-0")  # its name, as Azure has it
+APPROVER = os.environ.get("APPROVER", "checkout")  # who we are
+SECONDS = float(os.environ.get("SECONDS", "3"))  # that draining takes
+UNREADABLE = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
+known: dict[str, tuple] = {}  # the newest rank and time of each scheduled event
+closed_for: set[str] = set()  # the scheduled events that keep our queue closed
+say = partial(print, flush=True)
+
+
+def hear(event: dict) -> dict | None:
+    """Its data, if it is news of our VM: the highest rank counts, among equals the latest time."""
+    data = event["data"]
+    if "rank" not in data:
+        return None  # what became of a vote, a snapshot, an audit
+    key, place = data["eventId"], (data["rank"], datetime.fromisoformat(event["time"]))
+    ours = VM.casefold() in [name.casefold() for name in data["resources"]]
+    if place <= known.get(key, (0,)) or not (ours or key in closed_for):
+        return None  # a copy, a latecomer, or about other VMs
+    known[key] = place
+    if len(known) > 1000:
+        del known[next(iter(known))]
+    late = data["approveBy"] and datetime.fromisoformat(data["approveBy"]) < datetime.now(UTC)
+    due = ours and data["approvable"] and not late
+    name = uuid5(NAMESPACE_URL, f"{event['id']}/{APPROVER}/{VM}")  # the same after a restart
+    return {**data, "over": data["rank"] > 2 or not ours, "due": due, "id": str(name)}
+
+
+def work(news: dict) -> dict | None:
+    """Do what the news asks for; the vote that is to be cast then, if any."""
+    key, drill = news["eventId"], news["drill"]
+    say("a drill:" if drill else "news:", news["eventType"], key, news["status"])
+    if news["over"]:
+        closed_for.discard(key)
+        say("the queue is", "closed" if closed_for else "open")
+    if not news["due"]:
+        return None
+    for left in () if drill or closed_for else (3, 2, 1):  # your own work goes here
+        say("draining:", left, "orders left")
+        time.sleep(SECONDS / 3)
+    closed_for.update([] if drill else [key])
+    said = {"eventId": key, "approver": APPROVER, "resource": VM, "id": news["id"]}
+    return {**said, "decision": "approve", "reason": "a drill" if drill else "drained"}
+
+
+def read(record: ConsumerRecord) -> dict:
+    """A CloudEvent in structured mode is the value; in binary mode its attributes are headers."""
+    headers = {name: value.decode() for name, value in record.headers}
+    if headers.get("content-type", "").startswith("application/cloudevents"):
+        return json.loads(record.value)
+    attributes = {name.removeprefix("ce_"): value for name, value in headers.items()}
+    return {**attributes, "data": json.loads(record.value)}
+
+
+async def consume() -> None:
+    reader = AIOKafkaConsumer(
+        EVENTS,
+        bootstrap_servers=SERVERS,
+        group_id=f"{APPROVER}-{VM}",  # a group for each VM, since each hears everything
+        group_instance_id="the-only-one",  # started again, it need not wait for its own death
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+    )
+    async with reader, AIOKafkaProducer(bootstrap_servers=SERVERS, acks="all") as writer:
+        say("listening to", EVENTS)
+        async for record in reader:
+            try:
+                news = hear(read(record))
+            except UNREADABLE:
+                news = say("skipped: cannot read offset", record.offset)
+            if news and (vote := await asyncio.to_thread(work, news)):
+                await writer.send_and_wait(APPROVALS, json.dumps(vote).encode())
+                say("ready, and said so on", APPROVALS)
+            await reader.commit()  # after the work: whoever dies before that does it again
+
+
+if __name__ == "__main__":
+    with suppress(KeyboardInterrupt):
+        asyncio.run(consume())
