@@ -124,7 +124,8 @@ async def test_several_at_once_are_one_message_and_one_post(seb, open_polls):
 async def test_all_is_what_can_be_approved_here(seb, open_polls):
     await announce(open_polls.journal, "OVER", **ALONE)
     await end(open_polls.journal, "OVER")
-    await announce(open_polls.journal, "ELSEWHERE", resources=(OTHER,))
+    await announce(open_polls.journal, "LEFT")
+    await announce(open_polls.journal, "LEFT", resources=(OTHER,))
     await announce(open_polls.journal, FIRST, **ALONE)
     await announce(open_polls.journal, SECOND)
     code, out, _ = await seb("approve", "--all")
@@ -260,7 +261,9 @@ async def test_a_signature_proves_the_approver_on_every_way(tmp_path, capsys, ke
         file = made.file if way == "control socket" else afar(made, tmp_path)
         more = []
         if way == "url":
-            file = write_config(tmp_path / "n.yaml", state_dir=str(tmp_path), http={"listen": None})
+            file = write_config(
+                tmp_path / "n.yaml", state_dir=str(tmp_path / "x"), http={"listen": None}
+            )
             more = ["--url", f"http://{made.served.served.http}"]
         words = [FIRST, "--sign-with", key, *more]
         assert await made.run(approve, "approve", *words, file=file) == 0, capsys.readouterr()

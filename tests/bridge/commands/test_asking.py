@@ -131,6 +131,7 @@ async def test_nobody_is_asked_who_did_not_want_to_be(open_polls, person, words)
 
 
 async def test_what_cannot_be_approved_here_is_not_asked_about(open_polls, person):
+    await announce(open_polls.journal, FIRST)
     await announce(open_polls.journal, FIRST, resources=(OTHER,))
     await announce(open_polls.journal, SECOND, status="Started", not_before=None)
     assert await open_polls.run(events, "events", "--pending") == 0

@@ -88,6 +88,14 @@ async def test_what_is_pending_comes_first_and_then_what_happens(tmp_path, scree
     assert json.loads(screen.lines()[0])["type"] == "azure.scheduledevents.scheduled.v1"
 
 
+def test_what_was_shown_as_pending_is_not_shown_again(capsys):
+    view = View(as_json=True)
+    view.pending(TOLD[0])
+    view.show(TOLD[0])
+    view.show(TOLD[1])
+    assert capsys.readouterr().out.count("\n") == 2
+
+
 async def test_own_is_what_names_this_vm_until_its_end(tmp_path, screen):
     settings = config(tmp_path)
     async with bridge(settings) as made:
