@@ -56,7 +56,8 @@ class Asking:
 
     def _question(self, event: Event) -> str:
         when = clock(event["notBefore"], datetime.now(UTC))
-        about = f"{event['eventType']} of {names(event['resources'])}, not before {when}"
+        kind = f"{event['eventType']}{' (drill)' if event['drill'] else ''}"
+        about = f"{kind} of {names(event['resources'])}, not before {when}"
         vm = spoken_for(event, _WISH, self._vm)
         spoken = f" for {vm}" if vm else ""
         return printable(f"{event['eventId']}: {about}. Approve{spoken}? y/N ")

@@ -34,6 +34,7 @@ class Verdict:
     not_before: str | None = None
     dry_run: bool = False
     would_grant: bool = False
+    drill: bool = False
 
     @property
     def bad(self) -> bool:
@@ -55,6 +56,7 @@ class Verdict:
             "missing": list(self.missing),
             "holds": list(self.holds),
             "dryRun": self.dry_run,
+            "drill": self.drill,
             "approvalId": self.approval_id,
         }
 
@@ -115,13 +117,13 @@ def explained(verdict: Verdict, event: Mapping[str, Any]) -> Verdict:
     told = [row["cloudevent"]["data"] for row in event["history"] if _records(row["cloudevent"])]
     mine = [data for data in told if data["approvalId"] == verdict.approval_id]
     found = (mine or told)[-1:]
+    verdict = replace(verdict, not_before=event["notBefore"], drill=event["drill"])
     if not found:
-        return replace(verdict, not_before=event["notBefore"])
+        return verdict
     return replace(
         verdict,
         missing=tuple(found[0]["votes"]["missing"]),
         holds=tuple(found[0]["votes"]["holds"]),
-        not_before=event["notBefore"],
         dry_run=found[0]["dryRun"],
         would_grant=bool(found[0]["wouldGrant"]),
     )
@@ -176,7 +178,7 @@ def _recorded(verdict: Verdict, now: datetime) -> Iterable[str]:
         yield f"held by {', '.join(verdict.holds)}"
     if verdict.dry_run:
         told = "would be told now, but is not" if verdict.would_grant else "is told nothing"
-        yield f"dry run: Azure {told}"
+        yield f"{'a drill' if verdict.drill else 'dry run'}: Azure {told}"
 
 
 def _when(verdict: Verdict, now: datetime) -> str:

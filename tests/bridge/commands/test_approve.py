@@ -189,6 +189,7 @@ async def test_the_outcomes_as_json(seb, open_polls):
         "missing": [OTHER],
         "holds": [],
         "dryRun": False,
+        "drill": False,
     }
 
 

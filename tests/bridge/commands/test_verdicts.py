@@ -6,10 +6,11 @@ from datetime import UTC, datetime
 import pytest
 from support.world import EVENT_ID, published
 
-from bridge.commands.verdicts import Verdict, caught_up, heard, lines, short
+from bridge.commands.verdicts import Verdict, caught_up, explained, heard, lines, short
 
 TOLD = {short(one): one for one in (json.loads(each.body) for each in published().values())}
 WAITS = Verdict(EVENT_ID, "pending", "approve", approval_id="a-1")
+RECORDED = Verdict(EVENT_ID, "recorded", "approve", approval_id="a-1")
 
 
 def rows(*kinds):
@@ -59,6 +60,23 @@ def test_what_happened_before_we_listened_is_read_in_the_story():
 
 def test_what_happened_in_a_former_life_is_not_read():
     assert caught_up(WAITS, rows("approval.granted", "started", "completed", "scheduled")) == WAITS
+
+
+@pytest.mark.parametrize(
+    ("drill", "said"),
+    [(True, "a drill: Azure would be told now, but is not"), (False, "dry run: Azure would")],
+)
+def test_a_drill_is_called_one(drill, said):
+    told = TOLD["approval.recorded"]
+    data = {**told["data"], "dryRun": True, "wouldGrant": True}
+    row = {"cloudevent": {**told, "data": data}}
+    found = explained(RECORDED, {"notBefore": None, "drill": drill, "history": [row]})
+    assert said in lines([found], datetime.now(UTC))
+
+
+def test_without_any_story_it_is_recorded_and_no_more():
+    found = explained(RECORDED, {"notBefore": None, "drill": False, "history": []})
+    assert lines([found], datetime.now(UTC)) == f"{EVENT_ID}  recorded\n"
 
 
 def test_a_failure_without_words_is_still_a_sentence():
