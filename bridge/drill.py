@@ -1,78 +1,20 @@
-"""A rehearsal as a value: what was asked for, the scheduled event made up for it, and its life."""
+"""A rehearsal as a value: announced, started and ended like a scheduled event; pure."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Annotated, Literal
-
-from pydantic import AfterValidator, BeforeValidator, Field
+from typing import Literal
 
 from bridge.allowing import Allow, matches
-from bridge.fields import Duration, Settings, write_duration
 from bridge.model import SCHEDULED, STARTED, ScheduledEvent
 from bridge.policy import Judgement, Rules
 from bridge.state import REHEARSED, Tracked, Transition
 
 Status = Literal["scheduled", "started", "completed", "canceled"]
-NOTICE = {"Freeze": 900.0, "Reboot": 900.0, "Redeploy": 600.0, "Preempt": 30.0, "Terminate": 300.0}
-"""The types that there are, each with the notice that Azure gives."""
-LEAST_NOTICE, MOST_NOTICE = 1.0, 24 * 3600.0
-MOST_DURATION = 900.0
 BRIEFLY = 2.0
 """From the start to the end of a drill whose duration nobody has said."""
 MISSED = timedelta(seconds=30)
 """So long after notBefore a start is no news: the bridge was not there, and the drill is over."""
-_MOST_RESOURCES = 100
-_LONGEST_NAME = 256
-_LONGEST_TEXT = 400
-_PREFIX = "Drill: "
-
-
-def _known_type(value: object) -> object:
-    found = [name for name in NOTICE if isinstance(value, str) and name.lower() == value.lower()]
-    if not found:
-        raise ValueError(f"must be one of {', '.join(NOTICE)}")
-    return found[0]
-
-
-def _between(least: float, most: float) -> AfterValidator:
-    def check(seconds: float) -> float:
-        if not least <= seconds <= most:
-            raise ValueError(f"must be from {least:g}s to {write_duration(most)}")
-        return seconds
-
-    return AfterValidator(check)
-
-
-def _line(most: int) -> AfterValidator:
-    def check(text: str) -> str:
-        if not text.strip() or not text.isprintable() or len(text) > most:
-            raise ValueError(f"must be one line of at most {most} characters that is not empty")
-        return text.strip()
-
-    return AfterValidator(check)
-
-
-def _different(names: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple({name.casefold(): name for name in reversed(names)}.values())[::-1]
-
-
-class Plan(Settings):
-    """What to rehearse. Without a notice it is Azure's, without resources they are this VM."""
-
-    event_type: Annotated[str, BeforeValidator(_known_type)] = Field(alias="eventType")
-    notice: Annotated[Duration, _between(LEAST_NOTICE, MOST_NOTICE)] | None = None
-    duration: Annotated[Duration, _between(0.0, MOST_DURATION)] | None = None
-    description: Annotated[str, _line(_LONGEST_TEXT)] | None = None
-    resources: Annotated[
-        tuple[Annotated[str, _line(_LONGEST_NAME)], ...],
-        Field(max_length=_MOST_RESOURCES),
-        AfterValidator(_different),
-    ] = ()
-
-    @property
-    def seconds(self) -> float:
-        return NOTICE[self.event_type] if self.notice is None else self.notice
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,22 +65,6 @@ class Drill:
     @property
     def over(self) -> bool:
         return self.ended_at is not None
-
-
-def made_up(plan: Plan, event_id: str, resources: tuple[str, ...], now: datetime) -> ScheduledEvent:
-    """A scheduled event as Azure would announce it, but for the first word of its description."""
-    about = plan.description or f"a rehearsal of {plan.event_type}; nothing will happen."
-    return ScheduledEvent(
-        event_id=event_id.upper(),
-        event_type=plan.event_type,
-        status=SCHEDULED,
-        resources=resources,
-        not_before=now + timedelta(seconds=plan.seconds),
-        resource_type="VirtualMachine",
-        description=f"{_PREFIX}{about}",
-        event_source="Platform",
-        duration=-1 if plan.duration is None else plan.duration,
-    )
 
 
 def tracked(event: ScheduledEvent, vm_name: str | None, now: datetime) -> Tracked:

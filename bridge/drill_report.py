@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from bridge.drill import Ballot, Drill
-from bridge.fields import write_duration
 from bridge.ids import timestamp
 from bridge.votes import Vote
 
@@ -161,7 +160,7 @@ def _approval_problems(drill: Drill, ballot: Ballot) -> Iterator[str]:
         names = "" if ballot.missing == ("any",) else f"; missing: {', '.join(ballot.missing)}"
         yield f"{lacking} approved in time{names}"
     elif ballot.since > drill.approve_by:
-        late = _span(-_early(drill, ballot.since))
+        late = span(-_early(drill, ballot.since))
         yield f"the approvals were enough only {late} after approveBy"
 
 
@@ -179,13 +178,20 @@ def _verdict(drill: Drill, ballot: Ballot, problems: Sequence[str]) -> str:
         return "It is under way."
     if problems:
         return f"Failed: {'; '.join(problems)}."
-    early = _span(_early(drill, ballot.since)) if ballot.since else "0s"
+    early = span(_early(drill, ballot.since)) if ballot.since else "0s"
     sentence = f"Passed: the approvals were enough {early} before approveBy"
     if any(required for _, _, required in drill.sinks):
         sentence += ", and every required sink got the announcement in time"
     return f"{sentence}."
 
 
-def _span(seconds: float) -> str:
-    """To the second, or finer below one."""
-    return write_duration(round(seconds) if seconds >= 1 else max(0.001, round(seconds, 3)))
+def span(seconds: float) -> str:
+    """`14m 41s`, `2.3s`, `12ms`."""
+    if seconds < 1:
+        return f"{round(seconds * 1000)}ms"
+    if seconds < 10:
+        return f"{seconds:.1f}s"
+    hours, rest = divmod(round(seconds), 3600)
+    minutes, left = divmod(rest, 60)
+    parts = ((hours, "h"), (minutes, "m"), (left, "s"))
+    return " ".join(f"{count}{unit}" for count, unit in parts if count)

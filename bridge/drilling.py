@@ -15,15 +15,14 @@ from bridge.drill import (
     BRIEFLY,
     Ballot,
     Drill,
-    Plan,
     advance,
     announced,
     count,
-    made_up,
     next_moment,
     stop,
     tracked,
 )
+from bridge.drill_plan import Plan, made_up
 from bridge.errors import Unavailable
 from bridge.journal.ballots import votes
 from bridge.journal.drills import begin, find, proceed, under_way

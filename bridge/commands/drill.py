@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import json
 import time
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,9 +14,10 @@ from bridge.client import Refused, Unreachable
 from bridge.commands.drill_text import begun, news, told
 from bridge.commands.shell import FAILED, USAGE, Ask, add_connection, complain, talk, tell
 from bridge.commands.text import as_json
-from bridge.drill import NOTICE, Plan
+from bridge.drill_plan import NOTICE, Plan, complaint
 
 PATH = "/api/v1/drills"
+_OPTIONS = {"eventType": "type", "resources": "resource"}
 EVERY = 0.5
 PATIENCE = 10.0
 """How many seconds the sinks have to take what they lack, once the drill is over."""
@@ -71,15 +73,12 @@ def _plan(args: argparse.Namespace) -> dict[str, Any]:
         "resources": args.resources or None,
     }
     given = {name: value for name, value in said.items() if value is not None}
-    if "eventType" not in given:
-        raise ValueError(f"--type is needed: one of {', '.join(NOTICE)}")
     try:
         Plan.model_validate(given)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        option = {"eventType": "type", "resources": "resource"}.get(str(first["loc"][0]))
-        what = first["msg"].removeprefix("Value error, ")
-        raise ValueError(f"--{option or first['loc'][0]} {what}") from None
+        key, what = complaint(error)
+        name = key.partition(".")[0]
+        raise ValueError(f"--{_OPTIONS.get(name, name)} {what}") from None
     return given
 
 
@@ -94,6 +93,11 @@ async def _rehearse(ask: Ask, plan: dict[str, Any], *, quiet: bool) -> dict[str,
         # Ctrl-C: consumers must hear that it is over.
         complain("The drill is being stopped.")
         return await _ended(ask, report["href"])
+    except Refused:
+        # Whoever may not look must not leave it behind either.
+        with suppress(Refused):
+            await ask("DELETE", report["href"])
+        raise
 
 
 async def _follow(ask: Ask, report: dict[str, Any], *, quiet: bool) -> dict[str, Any]:
@@ -121,11 +125,11 @@ async def _follow(ask: Ask, report: dict[str, Any], *, quiet: bool) -> dict[str,
 async def _ended(ask: Ask, href: str) -> dict[str, Any]:
     """Its report, once it is over; it may have ended by itself before us."""
     try:
-        await ask("DELETE", href)
+        report: dict[str, Any] = await ask("DELETE", href)
     except Refused as error:
         if error.status != 409:
             raise
-    report: dict[str, Any] = await ask("GET", href)
+        report = await ask("GET", href)
     return report
 
 

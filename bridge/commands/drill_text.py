@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from bridge.commands.text import clock, pairs, printable, table, yes_no
+from bridge.drill_report import span
 
 Report = Mapping[str, Any]
 _SINKS = ("SINK", "REQUIRED", "ANNOUNCEMENT", "AFTER", "ATTEMPTS", "ALL CLOUDEVENTS", "ERROR")
@@ -134,15 +135,3 @@ def _azure(azure: Report) -> str:
         )
     why = " (approvals.dry_run)" if azure["dryRun"] else ""
     return f"Azure would have been told nothing{why}, and was told nothing."
-
-
-def span(seconds: float) -> str:
-    """`14m 41s`, `2.3s`, `12ms`."""
-    if seconds < 1:
-        return f"{round(seconds * 1000)}ms"
-    if seconds < 10:
-        return f"{seconds:.1f}s"
-    hours, rest = divmod(round(seconds), 3600)
-    minutes, left = divmod(rest, 60)
-    parts = ((hours, "h"), (minutes, "m"), (left, "s"))
-    return " ".join(f"{count}{unit}" for count, unit in parts if count)

@@ -6,7 +6,8 @@ from typing import Any
 from aiohttp import web
 from pydantic import ValidationError
 
-from bridge.drill import Drill, Plan
+from bridge.drill import Drill
+from bridge.drill_plan import Plan, complaint
 from bridge.drill_report import report, summary
 from bridge.drilling import Busy, Impossible, ballot, end, start
 from bridge.errors import Unavailable
@@ -80,14 +81,7 @@ def _plan(body: bytes) -> Plan:
     try:
         return Plan.model_validate(asked)
     except ValidationError as error:
-        raise Problem(400, f"This is no plan of a drill: {_what(error)}.") from None
-
-
-def _what(error: ValidationError) -> str:
-    first = error.errors(include_url=False, include_input=False)[0]
-    where = ".".join(str(part) for part in first["loc"] if isinstance(part, int) or part.isalpha())
-    said = first["msg"].removeprefix("Value error, ")
-    return f"{where} {said}" if where else said
+        raise Problem(400, f"This is no plan of a drill: {' '.join(complaint(error))}.") from None
 
 
 async def _report(runtime: Runtime, key: str) -> dict[str, Any]:

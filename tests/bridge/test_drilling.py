@@ -9,7 +9,7 @@ import pytest
 from support.approval_desk import group, until
 
 from bridge import drilling
-from bridge.drill import Plan
+from bridge.drill_plan import Plan
 from bridge.errors import Unavailable
 from bridge.journal import drills
 from bridge.journal.ballots import Receipt, forget, receive, undecided, votes

@@ -1,0 +1,128 @@
+"""Rehearsals in the journal: one at a time, apart from Azure's events, and not for ever."""
+
+import sqlite3
+from dataclasses import replace
+
+import pytest
+from support.journal_tools import NOW, about, everything, open_store, recorded, tracking
+from support.world import ME, NOON, SECOND
+
+from bridge.drill import Ballot, Drill, advance, stop, tracked
+from bridge.drill_plan import Plan, made_up
+from bridge.journal import views
+from bridge.journal.drills import (
+    MOST_KEPT,
+    begin,
+    every,
+    find,
+    open_to_votes,
+    proceed,
+    rehearsed,
+    under_way,
+)
+from bridge.journal.places import register
+from bridge.journal.spare import stand_in
+
+ENOUGH = Ballot(
+    "each-resource", satisfied=True, dry_run=False, since=NOON, have=(ME,), expected=("orders",)
+)
+
+
+@pytest.fixture
+def store(tmp_path):
+    made = open_store(tmp_path / "journal.db")
+    yield made
+    made.close()
+
+
+def drill(key="D"):
+    event = made_up(Plan.model_validate({"eventType": "Reboot"}), key, (ME,), NOON)
+    sinks = (("bus", "kafka", True), ("pager", "webhook", False))
+    return Drill(tracked(event, ME, NOON), "ops", "http", NOON, NOON + SECOND, sinks=sinks)
+
+
+def ended(store, key, now=NOW):
+    one = drill(key)
+    begin(store, one, [], now)
+    proceed(store, one, stop(one, ENOUGH, NOON + SECOND), [], now)
+
+
+def test_it_is_written_with_its_announcement_and_read_back_as_it_was(store):
+    assert begin(store, drill(), [about("D")], NOW) is None
+    assert recorded(store) == ["D/1"]
+    assert under_way(store) == find(store, "D") == drill()
+    begun = advance(drill(), ENOUGH, NOON + SECOND)
+    over = advance(begun, ENOUGH, NOON + 9 * SECOND)
+    assert proceed(store, drill(), begun, [about("D", 2)], NOW)
+    assert under_way(store) == begun
+    assert proceed(store, begun, over, [about("D", 3)], NOW)
+    assert (under_way(store), find(store, "D")) == (None, over)
+    assert recorded(store) == ["D/1", "D/2", "D/3"]
+
+
+def test_a_second_one_is_answered_with_the_first_and_leaves_nothing(store):
+    begin(store, drill(), [], NOW)
+    assert begin(store, drill("E"), [about("E")], NOW) == drill()
+    assert (recorded(store), find(store, "E")) == ([], None)
+
+
+def test_the_file_itself_allows_one_alone(store):
+    begin(store, drill(), [], NOW)
+    with pytest.raises(sqlite3.IntegrityError):
+        store.connection.execute("INSERT INTO drill VALUES ('E', 1, 0, '{}')")
+
+
+def test_what_became_of_another_state_is_not_written(store):
+    begin(store, drill(), [], NOW)
+    over = stop(drill(), ENOUGH, NOON)
+    assert proceed(store, drill(), over, [about("D", 2)], NOW)
+    begun = advance(drill(), ENOUGH, NOON)
+    assert not proceed(store, drill(), begun, [about("D", 3)], NOW)
+    assert (find(store, "D"), recorded(store)) == (over, ["D/2"])
+
+
+def test_the_oldest_of_many_are_forgotten_and_never_the_one_under_way(store):
+    for number in range(MOST_KEPT + 3):
+        ended(store, f"D{number}", NOW + number)
+    begin(store, drill(), [], NOW - 1)
+    known = [one.key for one in every(store)]
+    assert len(known) == MOST_KEPT
+    assert known[:2] == ["D", f"D{MOST_KEPT + 2}"]
+
+
+def test_people_may_vote_on_it_and_the_poller_does_not_see_it(store):
+    store.commit(tracking("A"), [], NOW)
+    ended(store, "OVER")
+    begin(store, drill(), [], NOW)
+    assert set(store.load().tracked) == {"A"}
+    desk = open_to_votes(store)
+    assert (set(desk.tracked), set(desk.ended)) == ({"A", "D"}, {"OVER"})
+    store.commit(tracking("B"), [], NOW)
+    assert set(open_to_votes(store).tracked) == {"B", "D"}
+
+
+def test_while_it_lasts_it_is_pending_for_those_who_look_and_for_new_sinks(store):
+    store.commit(tracking("A"), [about("A")], NOW)
+    begin(store, drill(), [about("D")], NOW)
+    assert {key: one.drill for key, one in views.pending(store).items()} == {"A": False, "D": True}
+    register(store, ["new"], NOW)
+    assert everything(store, "new") == ["A/1", "D/1"]
+    proceed(store, drill(), stop(drill(), ENOUGH, NOON), [about("D", 2)], NOW)
+    assert set(views.pending(store)) == {"A"}
+    register(store, ["newer"], NOW)
+    assert everything(store, "newer") == ["A/1"]
+
+
+def test_the_stand_in_knows_it(store):
+    begin(store, drill(), [], NOW)
+    spare = stand_in(store)
+    assert rehearsed(spare) == {"D": drill().known}
+    spare.close()
+
+
+def test_a_ballot_without_enough_votes_is_read_back_too(store):
+    short = replace(ENOUGH, satisfied=False, since=None, missing=(ME,), holds=("billing",))
+    over = stop(drill(), short, NOON)
+    begin(store, drill(), [], NOW)
+    proceed(store, drill(), over, [], NOW)
+    assert find(store, "D").ballot == short
