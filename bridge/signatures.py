@@ -20,7 +20,7 @@ HEADERS = (ID, TIMESTAMP, SIGNATURE)
 MOST_SIGNATURES = 16
 _LONGEST_HEADER = 4096
 _ID = re.compile(r"[!-\-/-~]{1,256}")
-_TIMESTAMP = re.compile(r"[0-9]{1,12}")
+_TIMESTAMP = re.compile(r"[0-9]{1,11}")
 _HMAC_BYTES = range(24, 65)
 _SEED = 32
 
