@@ -67,7 +67,8 @@ class Given:
     def seen_as(self) -> str:
         """The key under which it is remembered: nobody can use up the ids of a proved name."""
         key = self.approval.key
-        return key if self.identity is None else f"{self.identity}\x1f{key}"
+        # No message can have a key that begins like this.
+        return key if self.identity is None else f"\x1f{self.identity}\x1f{key}"
 
 
 @dataclass(frozen=True, slots=True)

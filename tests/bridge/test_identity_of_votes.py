@@ -226,7 +226,7 @@ async def test_keys_are_written_with_the_vote(two):
     bridge = await two.bridge(allow=BOTH)
     key = event_id(two)
     await bridge.intake.take(ORDERS.delivery(key), "bus", must_sign=True)
-    assert await bridge.journal.run(lambda store: seen(store, "orders\x1fw-1", key))
+    assert await bridge.journal.run(lambda store: seen(store, "\x1forders\x1fw-1", key))
 
 
 # --- names ---------------------------------------------------------------------------------------
