@@ -7,14 +7,16 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from bridge import inbound
 from bridge.allowing import named
 from bridge.cloudevent import CloudEvent
 from bridge.errors import Unavailable
 from bridge.journal import Journal
-from bridge.journal.ballots import Event, Receipt, early, end_wait, grant_of, receive, seen
+from bridge.journal.ballots import Event, Receipt, end_wait, grant_of, receive, seen
 from bridge.journal.drills import open_to_votes
+from bridge.journal.early import early_one, waiting
 from bridge.outcomes import Outcome, Voice
 from bridge.plugins import Delivery
 from bridge.proving import Proof, Prover
@@ -106,21 +108,20 @@ class Intake:
     async def _settle(self, now: datetime) -> datetime | None:
         """An early approval becomes a vote when its event shows, and a stray when it does not."""
         journal = self.runtime.journal
-        waiting = await journal.run(early)
-        if not waiting:
+        early = await journal.run(waiting)
+        if not early:
             return None
         state, still = await journal.run(open_to_votes), []
-        for number, given in waiting:
-            until = given.at + timedelta(seconds=self.runtime.config.approvals.early_grace)
-            if given.approval.event_key not in state.tracked and now < until:
+        for number, event, at in early:
+            until = at + timedelta(seconds=self.runtime.config.approvals.early_grace)
+            if event not in state.tracked and now < until:
                 still.append(until)
                 continue
+            given = await journal.run(partial(early_one, number=number))
             weighed = await self.scales.weigh(given, state, now, waited=True)
-            await journal.durably(
-                lambda store, number=number, weighed=weighed: end_wait(  # type: ignore[misc]
-                    store, number, weighed.receipt, time.time()
-                )
-            )
+            stray = None if weighed.event or event in state.tracked else given
+            settled = (number, weighed.receipt, time.time(), stray)
+            await journal.durably(lambda store, settled=settled: end_wait(store, *settled))  # type: ignore[misc]
             journal.announce()
         return min(still, default=None)
 
@@ -217,9 +218,9 @@ def _is_due(outcome: LocalOutcome) -> bool:
 
 
 def _remembering(weighed: Weighed, key: tuple[str, str], *, local: bool) -> Weighed:
-    """What had no right to be said takes nobody's key; a refused caller may try again."""
+    """What had no right, or no room, takes nobody's key; a refused caller may try again."""
     refused = weighed.outcome.outcome == "refused"
-    if refused and (local or weighed.outcome.reason == "unauthorized"):
+    if refused and (local or weighed.outcome.reason in {"unauthorized", "rate-limited"}):
         return weighed
     return replace(weighed, receipt=replace(weighed.receipt, keys=[key]))
 

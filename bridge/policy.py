@@ -1,6 +1,6 @@
 """Votes, rules and time: whether a scheduled event may start early, and who tells Azure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
@@ -89,7 +89,8 @@ def judge(event: ScheduledEvent, votes: Iterable[Vote], rules: Rules, now: datet
     """Count the votes that still stand. A hold that has not expired keeps everything waiting."""
     standing = [vote for vote in votes if not lapsed(vote, event) and _counts(vote, event, rules)]
     approvals = sorted((v for v in standing if v.decision == "approve"), key=lambda v: v.at)
-    ends = {vote: vote.at + rules.hold_timeout for vote in standing if _holds(vote, standing)}
+    released = {v.approver: v for v in standing if v.decision == "release" and not v.resource}
+    ends = {vote: vote.at + rules.hold_timeout for vote in standing if _holds(vote, released)}
     active = [vote for vote, end in ends.items() if now < end]
     found = tally(event, approvals, rules.require, lambda vote: _for_all(vote, event, rules))
     free = [*(v.at for v in standing if v.decision == "release"), *ends.values()]
@@ -115,16 +116,12 @@ def _for_all(vote: Vote, event: ScheduledEvent, rules: Rules) -> bool:
     return vote.via == AUTO or speaks_for_all(rules.allow, vote, event)
 
 
-def _holds(vote: Vote, standing: Sequence[Vote]) -> bool:
+def _holds(vote: Vote, released: Mapping[str, Vote]) -> bool:
     """A hold stands until its voice says otherwise, or its approver releases everything."""
-    return vote.decision == "hold" and not any(
-        other.decision == "release"
-        and not other.resource
-        and other.approver == vote.approver
-        and other.verified >= vote.verified
-        and other.at >= vote.at
-        for other in standing
-    )
+    if vote.decision != "hold":
+        return False
+    other = released.get(vote.approver)
+    return other is None or other.verified < vote.verified or other.at < vote.at
 
 
 def _shown(vote: Vote) -> str:

@@ -13,8 +13,8 @@ from bridge.state import Tracked
 
 log = logging.getLogger(__name__)
 
-MOST_UNAUTHORIZED = 60
-"""How many refusals of strangers are published in a minute; all are counted."""
+MOST_REFUSALS = 60
+"""How many refusals of unproved senders are published in a minute; all are counted."""
 _LOG_STRAYS = 60.0
 
 
@@ -25,7 +25,7 @@ class Speaker:
     runtime: Runtime
     _logged: float | None = None
     _unsaid: int = field(default=0)
-    _unauthorized: int = 0
+    _refusals: int = 0
     _minute_ends: float = 0.0
 
     @property
@@ -92,17 +92,20 @@ class Speaker:
         return [self.publish(told, now)]
 
     def _too_much(self, told: Outcome) -> bool:
-        """Whoever has no right to speak must not be able to fill the journal by speaking."""
-        if told.reason != "unauthorized" or told.voice.verified:
+        """Whoever proves nothing must not be able to fill the journal with what does not count.
+
+        A vote that counted once is another matter: its sender must hear that it no longer does.
+        """
+        if told.kind != "refused" or told.voice.verified or told.reason == "superseded":
             return False
         if time.monotonic() >= self._minute_ends:
-            self._minute_ends, self._unauthorized = time.monotonic() + 60.0, 0
-        self._unauthorized += 1
-        return self._unauthorized > MOST_UNAUTHORIZED
+            self._minute_ends, self._refusals = time.monotonic() + 60.0, 0
+        self._refusals += 1
+        return self._refusals > MOST_REFUSALS
 
     def stray(self, told: Outcome, now: datetime) -> list[CloudEvent]:
         """What nobody acts on: counted, logged once a minute, and answered only if asked to."""
-        if self.runtime.config.approvals.answer_strays:
+        if self.runtime.config.approvals.answer_strays and not self._too_much(told):
             return [self.publish(told, now)]
         self.count(told.kind, told.reason or "")
         if self._logged is not None and time.monotonic() - self._logged < _LOG_STRAYS:

@@ -6,7 +6,8 @@ from datetime import datetime, timedelta
 
 from bridge.allowing import stale
 from bridge.cloudevent import CloudEvent
-from bridge.journal.ballots import Event, GrantState, Receipt, born, early, grant_of, votes
+from bridge.journal.ballots import Event, GrantState, Receipt, born, grant_of, is_crowded, votes
+from bridge.journal.early import early, waiting
 from bridge.outcomes import Outcome, voice_given, voice_of
 from bridge.policy import as_vote, judge, objection
 from bridge.runtime import Runtime
@@ -71,8 +72,8 @@ class Scales:
         key = given.approval.event_key
         known = state.tracked.get(key)
         if known is None:
-            waiting = [one.seen_as for _, one in await self.runtime.journal.run(early)]
-            found = _waiting(given) if given.seen_as in waiting else _answer(given, _REPLAYED)
+            wait = [one.seen_as for _, one in await self.runtime.journal.run(early)]
+            found = _waiting(given) if given.seen_as in wait else _answer(given, _REPLAYED)
             return Weighed(Receipt(), found)
         cast, told = await self._ballot((key, known.life))
         mine = [vote for vote in cast if vote.key == given.approval.key]
@@ -116,7 +117,7 @@ class Scales:
         return Weighed(Receipt(events=self.speaker.stray(told, now)), _answer(given, why))
 
     async def _crowd(self) -> Refusal | None:
-        if len(await self.runtime.journal.run(early)) < MOST_WAITING:
+        if len(await self.runtime.journal.run(waiting)) < MOST_WAITING:
             return None
         return Refusal("rate-limited", f"{MOST_WAITING} approvals wait for their events already")
 
@@ -136,9 +137,13 @@ class Scales:
     async def cast(self, vote: Vote, known: Tracked, now: datetime) -> Weighed:
         """A vote counts unless it says nothing new, or comes too late to change anything."""
         event = (vote.event_key, vote.life)
+        if not vote.verified and await self.runtime.journal.run(
+            lambda store: is_crowded(store, vote, MOST_UNVERIFIED)
+        ):
+            return self._refused(_FULL, vote, known, now)
         cast, told = await self._ballot(event)
         standing = next((one for one in cast if one.voice == vote.voice), None)
-        refusal = _superfluous(vote, standing, cast, told)
+        refusal = _superfluous(vote, standing, told)
         if refusal is _LATER_STANDS and not vote.local:
             self.speaker.count("dropped", "older")
             return Weighed(Receipt(), _told(vote, "refused", refusal))
@@ -201,9 +206,7 @@ class Scales:
         return self.speaker.answer(told, known, now, local=vote.local)
 
 
-def _superfluous(
-    vote: Vote, standing: Vote | None, cast: Sequence[Vote], told: GrantState | None
-) -> Refusal | None:
+def _superfluous(vote: Vote, standing: Vote | None, told: GrantState | None) -> Refusal | None:
     """Why a vote that may be given changes nothing after all."""
     if standing is not None and standing.verified and not vote.verified:
         return _TAKEN
@@ -211,8 +214,7 @@ def _superfluous(
         return _LATER_STANDS
     if told == "granted" and vote.decision == "hold":
         return _TOLD_ALREADY
-    crowd = sum(not one.verified for one in cast) >= MOST_UNVERIFIED
-    return _FULL if crowd and standing is None and not vote.verified else None
+    return None
 
 
 def _told(vote: Vote, outcome: Became, why: Refusal | None = None) -> LocalOutcome:

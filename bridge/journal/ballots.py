@@ -10,12 +10,14 @@ from typing import Any, Literal
 from bridge.cloudevent import CloudEvent
 from bridge.journal.codec import moment
 from bridge.journal.store import Store
-from bridge.votes import Announced, Approval, Given, Vote
+from bridge.votes import Announced, Given, Vote
 
 GrantState = Literal["due", "granted", "failed", "settled"]
 """Due is who has to tell Azure; settled is who no longer has to, for somebody else did."""
 Event = tuple[str, int]
 """A scheduled event in one of its lives."""
+MOST_KEYS = 100_000
+"""How many messages of unproved senders are remembered in the long run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,17 @@ def votes(store: Store, event_key: str, life: int) -> list[Vote]:
     return [_read_vote(json.loads(body)) for (body,) in rows]
 
 
+def is_crowded(store: Store, vote: Vote, most: int) -> bool:
+    """Whether the event has *most* unproved voices, and this vote would be one more."""
+    read, place = store.connection.execute, _place(vote)
+    sql = "SELECT 1 FROM vote WHERE event = ? AND life = ? AND approver = ? AND resource = ?"
+    if read(sql, place).fetchone():
+        return False
+    sql = """SELECT COUNT(*) FROM vote
+        WHERE event = ? AND life = ? AND NOT json_extract(body, '$.verified')"""
+    return bool(read(sql, place[:2]).fetchone()[0] >= most)
+
+
 def voices(store: Store, event_key: str) -> list[Vote]:
     """All votes on an event, the latest life first, for those who look."""
     sql = "SELECT body FROM vote WHERE event = ? ORDER BY life DESC, approver, resource"
@@ -96,21 +109,18 @@ def _read_vote(body: dict[str, Any]) -> Vote:
     return Vote(**body, about=seen_as)
 
 
-def early(store: Store) -> list[tuple[int, Given]]:
-    """Approvals that still wait for their event, with their numbers, in the order of arrival."""
-    found = []
-    for number, body in store.connection.execute("SELECT id, body FROM early ORDER BY id"):
-        given = json.loads(body)
-        approval = Approval(**given.pop("approval"))
-        at, signed_at = datetime.fromisoformat(given.pop("at")), given.pop("signed_at", None)
-        found.append((number, Given(approval, at=at, signed_at=moment(signed_at), **given)))
-    return found
+def end_wait(
+    store: Store, number: int, receipt: Receipt, now: float, stray: Given | None = None
+) -> None:
+    """An early approval has become a vote, or has waited long enough.
 
-
-def end_wait(store: Store, number: int, receipt: Receipt, now: float) -> None:
-    """An early approval has become a vote, or has waited long enough."""
+    What strangers say of events that nobody sees is not remembered: there is no end of it.
+    """
     with store.transaction() as db:
         db.execute("DELETE FROM early WHERE id = ?", (number,))
+        if stray is not None and stray.identity is None:
+            name = (stray.seen_as, stray.approval.event_key)
+            db.execute("DELETE FROM approval_key WHERE key = ? AND event = ?", name)
         _write_votes(db, receipt.votes)
         store.add(db, receipt.events, now)
 
@@ -212,5 +222,18 @@ def forget(store: Store, before: datetime) -> None:
             db.execute(
                 f"DELETE FROM {table} WHERE at < ? AND event NOT IN ({needed})", (limit, limit)
             )
+        _forget_crowd(db)
         kept = f"{needed} UNION SELECT event FROM approval_key UNION SELECT event FROM grants"
         db.execute(f"DELETE FROM vote WHERE event NOT IN ({kept})", (limit,))
+
+
+def _forget_crowd(db: sqlite3.Connection) -> None:
+    """Of keys that nobody has proved the newest stay: a flood must not fill the journal.
+
+    Those of proved names begin with U+001F.
+    """
+    db.execute(
+        """DELETE FROM approval_key WHERE key >= ' ' AND at < (
+        SELECT at FROM approval_key WHERE key >= ' ' ORDER BY at DESC LIMIT 1 OFFSET ?)""",
+        (MOST_KEYS,),
+    )

@@ -11,7 +11,8 @@ from support.approval_desk import group
 
 from bridge.errors import Unavailable
 from bridge.inbound import APPROVE
-from bridge.journal.ballots import checkpoints, early, mark, votes
+from bridge.journal.ballots import checkpoints, mark, votes
+from bridge.journal.early import early
 from bridge.plugins import Delivery
 from bridge.weighing import MOST_WAITING
 

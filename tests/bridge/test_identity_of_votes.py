@@ -11,7 +11,7 @@ from support.signing import Signer, wrapped
 from bridge.inbound import APPROVE
 from bridge.journal.ballots import seen, votes
 from bridge.plugins import Delivery
-from bridge.speaker import MOST_UNAUTHORIZED
+from bridge.speaker import MOST_REFUSALS
 from bridge.votes import SINK
 
 ORDERS = Signer("orders")
@@ -139,10 +139,10 @@ async def test_where_nobody_has_a_key_a_signature_is_nobodys_business(two):
 
 async def test_the_refusals_of_strangers_do_not_fill_the_journal(two):
     bridge = await two.bridge(allow=BOTH)
-    for number in range(MOST_UNAUTHORIZED + 5):
+    for number in range(MOST_REFUSALS + 5):
         await bridge.hear(event_id(two), approver="stranger", id=f"{number}")
-    assert len(await bridge.told()) == MOST_UNAUTHORIZED
-    assert counted(bridge, "refused", "unauthorized") == MOST_UNAUTHORIZED + 5
+    assert len(await bridge.told()) == MOST_REFUSALS
+    assert counted(bridge, "refused", "unauthorized") == MOST_REFUSALS + 5
 
 
 async def test_a_key_that_cannot_be_read_proves_nobody_and_is_complained_of_once(

@@ -11,7 +11,8 @@ from support.signing import Signer
 from bridge.approvals import Unauthorized
 from bridge.errors import Unavailable
 from bridge.inbound import Malformed
-from bridge.journal.ballots import early, votes
+from bridge.journal.ballots import votes
+from bridge.journal.early import early
 from bridge.metadata import Problem
 from bridge.plugins import Delivery
 from bridge.votes import CONTROL, HTTP

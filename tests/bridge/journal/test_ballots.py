@@ -16,7 +16,6 @@ from bridge.journal.ballots import (
     Receipt,
     born,
     checkpoints,
-    early,
     end_wait,
     forget,
     grant_of,
@@ -33,6 +32,7 @@ from bridge.journal.ballots import (
     votes,
     withdraw,
 )
+from bridge.journal.early import early
 from bridge.journal.schema import _MIGRATIONS, connect_file, connect_memory
 from bridge.journal.spare import merge, stand_in
 from bridge.journal.store import Store
