@@ -1,0 +1,67 @@
+"""A rehearsal by the commands themselves, through a kill in its middle: it ends, and Azure hears nothing."""
+
+import asyncio
+import json
+
+import pytest
+from support.bridge_process import COMMAND, Stage, stage
+from support.judge import told
+
+APPROVALS = {"margin": "100ms", "require": "any"}
+
+
+async def seb(at: Stage, *words: str) -> tuple[int, str]:
+    process = await asyncio.create_subprocess_exec(
+        *COMMAND, *words, "-c", str(at.folder / "config.yaml"),
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        out, _ = await asyncio.wait_for(process.communicate(), 60)
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    return process.returncode, out.decode()
+
+
+def life(at: Stage) -> list[list[str]]:
+    """What each sink was told of drills, in order, without repeats."""
+    stories = []
+    for path in at.files:
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        unique = {one["id"]: one for one in lines if one["data"].get("drill")}
+        stories.append(
+            [one["type"].split(".", 2)[2].removesuffix(".v1") for one in unique.values()]
+        )
+    return stories
+
+
+async def announced(at: Stage) -> str:
+    await at.until(
+        lambda: all(told(path, "scheduled") for path in at.files) and at.files, "a drill"
+    )
+    return told(at.files[0], "scheduled")[0]["subject"]
+
+
+@pytest.mark.timeout(90)
+async def test_a_drill_outlives_a_kill_and_its_votes_do_too(tmp_path):
+    async with stage(tmp_path, approvals=APPROVALS) as at:
+        await at.start()
+        await at.until_said("http.serves")
+        drill = asyncio.create_task(
+            seb(at, "drill", "--type", "Reboot", "--notice", "1h", "--duration", "0s", "--json")
+        )
+        key = await announced(at)
+        await at.kill()
+        await at.start()
+        await at.until_said("http.serves")
+        code, said = await seb(at, "approve", key, "--wait", "0s")
+        assert code == 0, said
+        code, out = await drill
+        assert code == 0, out
+        report = json.loads(out)
+        assert (report["eventId"], report["status"], report["passed"]) == (key, "Completed", True)
+        assert {one["outcome"] for one in report["sinks"]} == {"delivered"}
+        assert await at.stop() == 0
+        assert life(at) == [["scheduled", "approval.recorded", "started", "completed"]] * 2
+        assert [one for one in at.simulator.truth if one["what"] == "approval"] == []
