@@ -25,7 +25,7 @@ NAMES = ("record", "siem")
 @pytest.fixture
 def clock(monkeypatch):
     """The dispatchers' own time, and their waits, are that much faster."""
-    began, real, heard = time.time(), time.monotonic(), dispatcher._heard
+    began, real, heard = time.time(), time.monotonic(), dispatcher.heard
 
     def passed() -> float:
         return (time.monotonic() - real) * SPEED
@@ -35,7 +35,7 @@ def clock(monkeypatch):
 
     fast = SimpleNamespace(time=lambda: began + passed(), monotonic=passed)
     monkeypatch.setattr(dispatcher, "time", fast)
-    monkeypatch.setattr(dispatcher, "_heard", hear)
+    monkeypatch.setattr(dispatcher, "heard", hear)
     return fast
 
 
