@@ -152,7 +152,7 @@ def test_every_key_and_signature_is_tried_even_after_a_match():
         ({TIMESTAMP: "-1"}, "webhook-timestamp"),
         ({TIMESTAMP: " 1"}, "webhook-timestamp"),
         ({TIMESTAMP: "\u0661"}, "webhook-timestamp"),
-        ({TIMESTAMP: "9" * 13}, "webhook-timestamp"),
+        ({TIMESTAMP: "9" * 12}, "webhook-timestamp"),
         ({SIGNATURE: "v1,x" * 2000}, "too long"),
         ({SIGNATURE: "v1,eA== " * MOST_SIGNATURES}, "more than"),
         ({SIGNATURE: "v1,not base64"}, "none of the known keys"),
