@@ -40,7 +40,8 @@ class Happening:
             data.get("eventId"),
         )
         cells = [printable(part).ljust(width) for part, width in zip(parts, _WIDTHS, strict=True)]
-        remark = "; ".join(printable(one).rstrip(".") for one in self._remarks(now) if one)
+        remarks = ("DRILL" if data.get("drill") else None, *self._remarks(now))
+        remark = "; ".join(printable(one).rstrip(".") for one in remarks if one)
         text = "  ".join((*cells, remark)).rstrip()
         paint = self._paint() if colour else ""
         return f"{paint}{text}{_PLAIN if paint else ''}\n"

@@ -14,6 +14,7 @@ from support.voting_bridge import polls, write_config
 from support.world import ME, OTHER
 
 from bridge.commands import approve, drill
+from bridge.commands.happening import Happening
 from bridge.drilling import conduct
 from bridge.journal import Verdict
 from bridge.journal.drills import every, under_way
@@ -233,6 +234,15 @@ async def test_whoever_may_not_look_leaves_no_drill_behind(stage, monkeypatch, c
     assert await stage.run(drill, "drill", "--type", "Freeze") == 1
     assert "has no scope read" in capsys.readouterr().err
     assert await running(stage) is None
+
+
+async def test_who_watches_sees_at_once_that_it_is_a_drill(seb, stage):
+    await seb(*SHORT)
+    [made] = await stage.journal.run(every)
+    _, event = await stage.served.control.ask("GET", f"/api/v1/events/{made.key}")
+    told = [Happening(row["cloudevent"]).line(made.begun_at) for row in event["history"]]
+    assert len(told) == 3
+    assert all(f"{made.key}  DRILL; {ME}" in line for line in told)
 
 
 async def test_a_real_event_beside_it_is_still_approved_at_azure(stage):
