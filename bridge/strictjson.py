@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Mapping
 from typing import Any
 
 
@@ -20,6 +21,15 @@ def decode(body: bytes, *, unique: bool = False) -> Any:
         )
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+
+
+def read_object(body: bytes) -> Mapping[str, Any]:
+    """The object that foreign JSON holds; an empty one when it holds none, or is no JSON."""
+    try:
+        found = decode(body)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """Tokens from a server: asked for over HTTP, kept until shortly before they end, never shown."""
 
 import asyncio
-import json
 import re
 import ssl
 import time
@@ -13,6 +12,7 @@ from weakref import WeakKeyDictionary
 
 from bridge.errors import Unavailable
 from bridge.fields import Settings
+from bridge.strictjson import read_object
 
 LARGEST_ANSWER = 64 * 1024
 TIMEOUT = 10.0
@@ -140,8 +140,8 @@ async def ask(
                 ssl=tls if tls is not None else True,
             ) as answer,
         ):
-            body = await _bounded(answer.content)
-            return Answer(answer.status, _object(body), _wait(answer.headers.get("Retry-After")))
+            said = read_object(await _bounded(answer.content))
+            return Answer(answer.status, said, _wait(answer.headers.get("Retry-After")))
     except TimeoutError:
         raise Unavailable(f"{who} did not answer within {TIMEOUT:g} s") from None
     except (aiohttp.ClientError, OSError, ValueError) as error:
@@ -156,14 +156,6 @@ async def _bounded(content: Any) -> bytes:
         if len(body) > LARGEST_ANSWER:
             raise ValueError(f"it answered with more than {LARGEST_ANSWER} bytes")
     return bytes(body)
-
-
-def _object(body: bytes) -> Mapping[str, Any]:
-    try:
-        said = json.loads(body)
-    except (ValueError, RecursionError):
-        return {}
-    return said if isinstance(said, dict) else {}
 
 
 def _seconds(value: object) -> float:

@@ -46,6 +46,7 @@ from bridge.plugins.sinks import (
     open_format,
 )
 from bridge.severity import Severity, severity
+from bridge.strictjson import read_object
 
 if TYPE_CHECKING:
     from bridge.credentials import (
@@ -109,6 +110,7 @@ __all__ = [
     "plain_environment",
     "read_format",
     "read_key",
+    "read_object",
     "read_secret",
     "severity",
     "sign",

@@ -1,13 +1,11 @@
 """What aiokafka raises, put into our two words and one sentence; the only place that does it."""
 
-import ssl
 from collections.abc import Callable
-from socket import gaierror
-from typing import Any
 
 from aiokafka import errors
 
 from bridge.plugins import Rejected, Unavailable
+from sinks import _network
 
 
 class Lost(Unavailable):
@@ -96,49 +94,29 @@ def verdict(error: Exception, topic: str) -> Verdict:
     return Lost(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
 
 
-def _tls(error: ssl.SSLError) -> str:
-    reason = error.reason or ""
-    if reason == "WRONG_VERSION_NUMBER" or "RECORD_LAYER" in reason:
-        return "it does not speak TLS there"
-    if "ALERT" in reason:
-        said = reason.partition("ALERT_")[2].replace("_", " ").lower()
-        return f"it refuses our side of TLS ({said or reason}); is a client certificate needed?"
-    return f"TLS failed: {reason or error}"
-
-
 def _words(error: BaseException) -> str:
     said = " ".join(str(argument) for argument in error.args if isinstance(argument, str))
     return said or type(error).__name__
 
 
-_CONNECTING: list[tuple[tuple[type[BaseException], ...], Callable[[Any], str]]] = [
-    ((Unavailable,), lambda cause: f"there is no token: {cause}"),
-    (
-        (ssl.SSLCertVerificationError,),
-        lambda cause: f"its certificate is not accepted: {cause.verify_message}",
-    ),
-    ((ssl.SSLError,), _tls),
-    ((gaierror,), lambda _: "its name cannot be resolved"),
-    ((ConnectionRefusedError,), lambda _: "nothing listens there"),
-    (
-        (errors.UnsupportedSaslMechanismError,),
-        lambda _: "it does not take this SASL mechanism",
-    ),
-    (
-        (errors.SaslAuthenticationFailed, errors.AuthenticationFailedError),
-        lambda cause: f"it refuses the login: {_words(cause)}",
-    ),
-    (
-        (errors.IllegalSaslStateError,),
-        lambda _: "it does not expect SASL",
-    ),
-    (
-        (EOFError, ConnectionError, errors.KafkaConnectionError),
-        lambda _: "it hung up, as a listener with other settings for tls and sasl does",
-    ),
-    ((OSError,), lambda cause: cause.strerror or str(cause)),
-    ((ValueError, AssertionError), lambda cause: f"it refuses the login: {_words(cause)}"),
-]
+def _refused(cause: BaseException) -> str:
+    return f"it refuses the login: {_words(cause)}"
+
+
+_HUNG_UP = "it hung up, as a listener with other settings for tls and sasl does"
+_CONNECTING: _network.Reasons = {
+    Unavailable: lambda cause: f"there is no token: {cause}",
+    errors.UnsupportedSaslMechanismError: "it does not take this SASL mechanism",
+    errors.SaslAuthenticationFailed: _refused,
+    errors.AuthenticationFailedError: _refused,
+    errors.IllegalSaslStateError: "it does not expect SASL",
+    EOFError: _HUNG_UP,
+    ConnectionError: _HUNG_UP,
+    errors.KafkaConnectionError: _HUNG_UP,
+    UnicodeError: _refused,
+    ValueError: _refused,
+    AssertionError: _refused,
+}
 
 
 def why_not_connected(error: BaseException, patience: float) -> str:
@@ -146,10 +124,7 @@ def why_not_connected(error: BaseException, patience: float) -> str:
     cause = _root(error)
     if isinstance(cause, TimeoutError):
         return f"no answer within {patience:g} s"
-    for kinds, say in _CONNECTING:
-        if isinstance(cause, kinds):
-            return say(cause)
-    return str(cause) or type(cause).__name__
+    return _network.why(cause, _CONNECTING)
 
 
 def _root(error: BaseException) -> BaseException:

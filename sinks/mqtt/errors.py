@@ -4,11 +4,10 @@ The only place that knows reason codes; those of MQTT 3.1.1 come here as their M
 """
 
 import ssl
-from collections.abc import Callable
-from socket import gaierror
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from bridge.plugins import Rejected, Unavailable
+from sinks import _network
 
 FAILURE = 0x80
 """From here on a reason code says no. 0x10, nobody has subscribed, is a success."""
@@ -109,31 +108,12 @@ def connection_ended(code: int, client_id: str, said: str = "") -> Lost:
     return Lost(text, retry_after=SLOW if reason.mend else None)
 
 
-def _tls(error: ssl.SSLError) -> str:
-    reason = error.reason or ""
-    if reason in {"WRONG_VERSION_NUMBER", "PACKET_LENGTH_TOO_LONG"} or "RECORD_LAYER" in reason:
-        return "it does not speak TLS there"
-    if "ALERT" in reason:
-        said = reason.partition("ALERT_")[2].replace("_", " ").lower()
-        return f"it refuses our side of TLS ({said or reason}); is a client certificate needed?"
-    return f"TLS failed: {reason or error}"
-
-
 _HUNG_UP = "it hung up, as a listener with other settings for tls, transport or version does"
-_CONNECTING: list[tuple[type[BaseException], Callable[[Any], str]]] = [
-    (
-        ssl.SSLCertVerificationError,
-        lambda error: f"its certificate is not accepted: {error.verify_message}",
-    ),
-    (ssl.SSLEOFError, lambda _: _HUNG_UP),
-    (ssl.SSLError, _tls),
-    (gaierror, lambda _: "its name cannot be resolved"),
-    (UnicodeError, lambda _: "its name cannot be resolved"),
-    (TimeoutError, lambda _: "no answer in time"),
-    (ConnectionRefusedError, lambda _: "nothing listens there"),
-    (ConnectionError, lambda error: _websocket(error) or _HUNG_UP),
-    (OSError, lambda error: error.strerror or str(error)),
-]
+_CONNECTING: _network.Reasons = {
+    ssl.SSLEOFError: _HUNG_UP,
+    TimeoutError: "no answer in time",
+    ConnectionError: lambda error: _websocket(error) or _HUNG_UP,
+}
 
 
 def _websocket(error: ConnectionError) -> str | None:
@@ -145,9 +125,5 @@ def _websocket(error: ConnectionError) -> str | None:
 
 def not_connected(error: BaseException | None, where: str) -> Unavailable:
     """Why there was no answer to our greeting; without *error* the far side just hung up."""
-    for kind, say in _CONNECTING:
-        if isinstance(error, kind):
-            return Unavailable(f"{where}: {say(error)}")
-    if error is None:
-        return Unavailable(f"{where}: {_HUNG_UP}")
-    return Unavailable(f"{where}: {str(error) or type(error).__name__}")
+    why = _HUNG_UP if error is None else _network.why(error, _CONNECTING)
+    return Unavailable(f"{where}: {why}")

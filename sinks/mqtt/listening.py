@@ -19,7 +19,7 @@ from bridge.plugins import (
 )
 from sinks.mqtt.attending import Seat, unshared
 from sinks.mqtt.connecting import find_door
-from sinks.mqtt.settings import Connection, MqttSettings, name_client, validate_client_id
+from sinks.mqtt.settings import ClientId, Connection, MqttSettings, name_client
 from sinks.mqtt.topics import may_meet, validate_filter
 
 PATIENCE = 10.0
@@ -34,9 +34,7 @@ class MqttApprovals(Connection, ApprovalSettings):
 
     type: Literal["mqtt"]
     topic: str = Field(description="may hold + and #, {vm_name}, {location}, …")
-    client_id: str | None = Field(
-        None, description="may hold {vm_id} and its like; else the bridge makes one"
-    )
+    client_id: ClientId = None
     session_expiry: Duration = Field(
         86400.0,
         ge=1,
@@ -51,11 +49,6 @@ class MqttApprovals(Connection, ApprovalSettings):
             raise ValueError(f"{topic!r} is not a shared topic; write it as $share/GROUP/TOPIC")
         validate_filter(unshared(topic))
         return Place.validate(topic)
-
-    @field_validator("client_id")
-    @classmethod
-    def _legal_client_id(cls, client_id: str | None) -> str | None:
-        return validate_client_id(client_id)
 
     @model_validator(mode="after")
     def _possible(self) -> Self:

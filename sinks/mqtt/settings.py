@@ -5,7 +5,14 @@ import secrets
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 
 from bridge.plugins import (
     Duration,
@@ -149,10 +156,17 @@ def name_client(template: str | None, place: Place, role: str) -> str:
     return "-".join(re.sub(r"[^A-Za-z0-9._-]", "_", part) for part in parts if part)
 
 
-def validate_client_id(template: str | None) -> str | None:
+def _client_id(template: str | None) -> str | None:
     if template is not None and not re.fullmatch(r"[ -~]{1,1024}", template):
         raise ValueError("a client id has 1 to 1024 printable ASCII characters")
     return template and Place.validate(template)
+
+
+ClientId = Annotated[
+    str | None,
+    AfterValidator(_client_id),
+    Field(description="may hold {vm_id} and its like; else the bridge makes one"),
+]
 
 
 class MqttSettings(Connection, SinkSettings):
@@ -182,9 +196,7 @@ class MqttSettings(Connection, SinkSettings):
     response_topic: str | None = Field(
         None, description="where to send approvals; told with what can be approved"
     )
-    client_id: str | None = Field(
-        None, description="may hold {vm_id} and its like; else the bridge makes one"
-    )
+    client_id: ClientId = None
 
     @field_validator("qos", mode="before")
     @classmethod
@@ -205,11 +217,6 @@ class MqttSettings(Connection, SinkSettings):
     @classmethod
     def _legal_topics(cls, topic: str | None) -> str | None:
         return topic if topic is None else validate_topic(topic)
-
-    @field_validator("client_id")
-    @classmethod
-    def _legal_client_id(cls, client_id: str | None) -> str | None:
-        return validate_client_id(client_id)
 
     @model_validator(mode="after")
     def _possible(self) -> Self:

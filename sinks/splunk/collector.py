@@ -2,25 +2,21 @@
 
 import gzip
 import json
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from importlib.metadata import version
-from typing import Any, Self
+from typing import Self
 from uuid import UUID, uuid5
 
 import aiohttp
 from yarl import URL
 
-from bridge.plugins import TLS, Place, Unavailable, read_secret
+from bridge.plugins import TLS, Place, Unavailable, read_object, read_secret
+from sinks import _http
 from sinks.splunk.answers import Answer, Verdict, indexed, judge, takes_token
-from sinks.splunk.errors import unavailable
 from sinks.splunk.settings import SplunkSettings
 
 LARGEST_ANSWER = 256 * 1024
-_CONNECT_WITHIN = 5.0
-_IDLE = 4.0
-"""Servers hang up on idle connections; who comes then finds the line dead."""
 _CHANNELS = UUID("9c8bd5d7-2a5b-5b3e-9d1f-6e0b6c6f1d52")
 _SYSTEM = TLS()
 _NOBODYS = 2**31 - 1
@@ -37,14 +33,8 @@ class Collector:
     @classmethod
     @asynccontextmanager
     async def open(cls, settings: SplunkSettings, place: Place) -> AsyncGenerator[Self]:
-        """No cookies, no proxy from the environment; connects when there is something to ask."""
-        async with aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=1, keepalive_timeout=_IDLE),
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_WITHIN),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            trust_env=False,
-            headers={"User-Agent": f"scheduled-events-bridge/{version('scheduled-events-bridge')}"},
-        ) as http:
+        """Connects when there is something to ask."""
+        async with _http.client(1) as http:
             yield cls(settings, name_channel(settings, place), http)
 
     async def post(self, events: Sequence[bytes]) -> Verdict:
@@ -90,7 +80,7 @@ class Collector:
             ) as response:
                 return await _heard(response)
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise unavailable(error, settings.url) from None
+            raise Unavailable(f"{settings.url}: {_http.why(error)}") from None
 
 
 def name_channel(settings: SplunkSettings, place: Place) -> str:
@@ -109,12 +99,4 @@ async def _heard(response: aiohttp.ClientResponse) -> Answer:
             response.close()
             break
     retry_after = response.headers.get("Retry-After")
-    return Answer(response.status, _object(bytes(body)), retry_after)
-
-
-def _object(body: bytes) -> Mapping[str, Any]:
-    try:
-        said = json.loads(body)
-    except (ValueError, RecursionError):
-        return {}
-    return said if isinstance(said, dict) else {}
+    return Answer(response.status, read_object(bytes(body)), retry_after)

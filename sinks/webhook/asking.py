@@ -1,46 +1,32 @@
 """One request to the receiver with everything that this moment has: URL, TLS, credentials."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from typing import Any
 
 import aiohttp
 from yarl import URL
 
 from bridge.plugins import TLS, Place
+from sinks import _http
 from sinks.webhook.answers import Answer
 from sinks.webhook.credentials import Credentials, present
-from sinks.webhook.errors import CONNECT_WITHIN, unavailable
+from sinks.webhook.errors import unavailable
 from sinks.webhook.settings import WebhookSettings
 from sinks.webhook.urls import Target
 
 LARGEST_ANSWER = 64 * 1024
 _BODY_WITHIN = 2.0
 """Seconds that the rest of an answer is waited for when its status is there."""
-_IDLE = 4.0
-"""Many servers hang up after five idle seconds; who comes then finds the line dead."""
 _PLAIN = TLS()
 
 
-@asynccontextmanager
-async def client(settings: WebhookSettings) -> AsyncGenerator[aiohttp.ClientSession]:
-    """Connections of its own: no cookies, no proxy from the environment, nothing unpacked."""
-    connector = aiohttp.TCPConnector(limit=settings.concurrency, keepalive_timeout=_IDLE)
-    async with aiohttp.ClientSession(
-        connector=connector,
-        timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_WITHIN),
-        cookie_jar=aiohttp.DummyCookieJar(),
-        trust_env=False,
-        auto_decompress=False,
-        headers={
-            "User-Agent": f"scheduled-events-bridge/{version('scheduled-events-bridge')}",
-            "Accept-Encoding": "identity",
-        },
-    ) as http:
-        yield http
+def client(settings: WebhookSettings) -> aiohttp.ClientSession:
+    """What it hears is not unpacked."""
+    headers = {"Accept-Encoding": "identity"}
+    return _http.client(settings.concurrency, headers, auto_decompress=False)
 
 
 @dataclass(frozen=True, slots=True)

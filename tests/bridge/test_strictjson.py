@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridge.strictjson import decode
+from bridge.strictjson import decode, read_object
 
 unhurried = settings(deadline=None)
 
@@ -72,3 +72,9 @@ def test_a_byte_order_mark_is_passed_over():
 
 def test_of_equal_names_the_last_one_counts():
     assert decode(b'{"a": 1, "a": 2}') == {"a": 2}
+
+
+def test_an_object_is_read_from_foreign_json_and_anything_else_is_an_empty_one():
+    assert read_object(b'{"code": 0}') == {"code": 0}
+    for body in (b"", b"<html>", b"[1]", b"null", b'"text"', b"\xff", b"[" * 100_000):
+        assert read_object(body) == {}

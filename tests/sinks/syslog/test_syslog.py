@@ -4,7 +4,6 @@ import re
 import ssl
 from dataclasses import replace
 from datetime import datetime
-from socket import gaierror
 
 import pytest
 from hypothesis import given
@@ -239,27 +238,9 @@ def test_a_time_that_is_written_can_be_read_back():
 # Errors
 
 
-def tls_error(reason: str) -> ssl.SSLError:
-    error = ssl.SSLError(1, reason)
-    error.reason = reason
-    return error
-
-
-@pytest.mark.parametrize(
-    ("error", "words"),
-    [
-        (ConnectionRefusedError(), "nothing listens there"),
-        (gaierror(), "its name cannot be resolved"),
-        (ConnectionResetError(), "it hung up"),
-        (BrokenPipeError(), "it hung up"),
-        (OSError(113, "No route to host"), "No route to host"),
-        (tls_error("WRONG_VERSION_NUMBER"), "it does not speak TLS there"),
-        (tls_error("TLSV13_ALERT_CERTIFICATE_REQUIRED"), "(certificate required); is a client"),
-        (tls_error("ODD"), "TLS failed: ODD"),
-    ],
-)
-def test_what_fails_is_said_in_words(error, words):
-    assert words in why(error)
+@pytest.mark.parametrize("error", [ConnectionResetError(), BrokenPipeError(), ssl.SSLEOFError()])
+def test_one_who_hangs_up_is_said_to(error):
+    assert why(error) == "it hung up"
 
 
 def test_over_tls_to_hang_up_may_be_about_certificates():
