@@ -46,6 +46,7 @@ class Poller:
     budget: Budget = field(default_factory=Budget)
     _client: Metadata | None = None
     _hurry: asyncio.Event = field(default_factory=asyncio.Event)
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     _state: State = field(default_factory=State)
     _reader: Reader = field(default_factory=Reader)
     _outage: Outage = field(default_factory=lambda: Outage(timedelta()))
@@ -65,10 +66,11 @@ class Poller:
             if endpoint is None:
                 await asyncio.sleep(self._pause())
                 continue
-            async with self._metadata(endpoint) as metadata, self._reached(metadata):
+            async with self._reached(endpoint) as metadata:
                 while not self._lost_track():
                     self._hurry.clear()
-                    problem = await self.poll(metadata)
+                    async with self._turn:
+                        problem = await self.poll(metadata)
                     await self._rest(self._pause(problem), hurried=problem is None)
 
     def hurry(self) -> None:
@@ -85,27 +87,26 @@ class Poller:
         endpoint = await self._endpoint()
         if endpoint is None:
             return False
-        async with self._metadata(endpoint) as metadata:
+        async with self._reached(endpoint) as metadata:
             return await self.poll(metadata) is None
 
     @asynccontextmanager
-    async def _reached(self, metadata: Metadata) -> AsyncGenerator[None]:
-        self._client = metadata
-        try:
-            yield
-        finally:
-            self._client = None
+    async def _reached(self, endpoint: str) -> AsyncGenerator[Metadata]:
+        async with Metadata(endpoint, self.config.source.api_version, budget=self.budget) as client:
+            self._client = client
+            try:
+                yield client
+            finally:
+                self._client = None
 
     async def approve(
         self, event_ids: Sequence[str], incarnation: int | str | None
     ) -> Accepted | Problem:
-        """Tell Azure, over the one connection and within the one budget that polling uses."""
-        if self._client is None:
-            return Problem("unreachable", "The metadata service has not been reached yet.")
-        return await self._client.approve(event_ids, incarnation)
-
-    def _metadata(self, endpoint: str) -> Metadata:
-        return Metadata(endpoint, self.config.source.api_version, budget=self.budget)
+        """Tell Azure between two polls, if the document is still the one that was judged."""
+        async with self._turn:
+            if self._client is None or self._seen is None or incarnation != self._state.incarnation:
+                return Problem("outdated", "The document is not the one by which this was decided.")
+            return await self._client.approve(event_ids, incarnation)
 
     async def poll(self, metadata: Metadata) -> Problem | None:
         """One fetch and all that follows from it; the problem, if there was one."""

@@ -20,7 +20,7 @@ from bridge.discovery import Attempt, Candidate
 from bridge.identity import Identity
 from bridge.journal import Journal, views
 from bridge.journal.store import Store
-from bridge.metadata import Metadata, Problem
+from bridge.metadata import Accepted, Metadata, Problem
 from bridge.poller import LONGEST_BACKOFF, Poller
 from bridge.simulator import Scenario, Simulator
 from bridge.status import SourceStatus
@@ -617,3 +617,51 @@ async def test_one_line_in_the_log_for_each_thing_that_happens(bridge, caplog):
     await bridge.poll(6)
     said = [r.message for r in caplog.records if r.name in {"bridge.poller", "bridge.bulletin"}]
     assert said == ["source.server-error", "source.answers", "event.scheduled"]
+
+
+# --- approvals between two polls -----------------------------------------------------------------
+
+
+def approvals(simulator: Simulator) -> list[dict[str, Any]]:
+    return [one for one in simulator.truth if one["what"] == "approval"]
+
+
+@contextlib.asynccontextmanager
+async def running(poller: Poller) -> AsyncGenerator[None]:
+    task = asyncio.create_task(poller.run())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_nothing_is_approved_by_a_document_of_an_earlier_life(simulator, tmp_path, hurry):
+    event = simulator.world.create(type="Reboot", notice="15m").event.event_id
+    async with restarted(simulator, tmp_path / "journal.db") as bridge:
+        await bridge.poll()
+        known = (await bridge.journal.load()).incarnation
+    simulator.world.fault("status", methods=["GET"], status=500)
+    async with restarted(simulator, tmp_path / "journal.db") as bridge, running(bridge.poller):
+        await until(lambda: bridge.status.polls >= 2)
+        answer = await bridge.poller.approve([event], known)
+        assert isinstance(answer, Problem)
+        assert answer.reason == "outdated"
+        assert approvals(simulator) == []
+        simulator.world.clear_faults()
+        await until(lambda: bridge.status.last_good)
+        assert isinstance(await bridge.poller.approve([event], known), Accepted)
+
+
+async def test_an_approval_waits_for_the_document_that_is_on_its_way(bridge, hurry):
+    event = bridge.world.create(type="Freeze", notice="15m").event.event_id
+    async with running(bridge.poller):
+        await until(lambda: bridge.status.last_good)
+        known = (await bridge.journal.load()).incarnation
+        bridge.world.fault("delay", methods=["GET"], delay="100ms")
+        await until(bridge.poller._turn.locked)
+        bridge.world.update(event, type="Reboot")
+        answer = await bridge.poller.approve([event], known)
+        assert isinstance(answer, Problem)
+        assert (await bridge.journal.load()).incarnation != known
+        assert approvals(bridge.simulator) == []
