@@ -124,8 +124,7 @@ def _sink(drill: Drill, sink: tuple[str, str, bool], history: Sequence[_Json]) -
     first = found[0] if found else {}
     outcomes = Counter(one.get("outcome") or "waiting" for one in found)
     outcome = first.get("outcome") or "waiting"
-    at = first.get("at") if outcome == "delivered" else None
-    arrived = datetime.fromtimestamp(at, UTC) if at is not None else None
+    arrived = _arrival(outcome, found)
     return {
         "sink": name,
         "type": kind,
@@ -138,6 +137,14 @@ def _sink(drill: Drill, sink: tuple[str, str, bool], history: Sequence[_Json]) -
         "error": None if outcome in _FINE else first.get("error"),
         "cloudEvents": dict(sorted(outcomes.items())),
     }
+
+
+def _arrival(outcome: str, found: Sequence[Mapping[str, Any]]) -> datetime | None:
+    """When the announcement was there, or what had overtaken it."""
+    if outcome not in {"delivered", "overtaken"}:
+        return None
+    first = next((one["at"] for one in found if one.get("outcome") == "delivered"), None)
+    return None if first is None else datetime.fromtimestamp(first, UTC)
 
 
 def _delivery(sink: str, row: _Json) -> Mapping[str, Any]:

@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="VM",
         help="a VM that it is about, several times for several; else this one",
     )
-    parser.add_argument("--description", metavar="TEXT", help="what it says, after “Drill: ”")
+    parser.add_argument("--description", metavar="TEXT", help="what it is about, after Drill:")
     parser.add_argument("--stop", action="store_true", help="end the drill that is under way")
     parser.add_argument("--json", action="store_true", help="the report as the API gives it")
     add_connection(parser)

@@ -32,7 +32,7 @@ def tell(cloudevent: CloudEvent) -> Told:
     headline, sentence = _TELLERS.get(story.kind, _other)(story)
     if data.get("drill"):
         headline = f"DRILL: {headline}"
-        sentence = f"This is a drill, of which Azure knows nothing. {sentence}"
+        sentence = f"This is a drill, of which Azure knows nothing. Were it real: {sentence}"
     todo = command("approve", data.get("eventId")) if _can_approve(story) else None
     return Told(headline, sentence, list_facts(story), todo)
 

@@ -216,6 +216,14 @@ def test_each_sink_says_when_it_got_the_announcement_and_what_else_it_got():
     }
 
 
+def test_an_announcement_that_was_overtaken_is_there_with_what_overtook_it():
+    skipped = row("scheduled", delivery("bus", "overtaken"))
+    for after, passed in ((3.0, True), (901.0, False)):
+        history = [skipped, row("started", delivery("bus", after=after))]
+        found = told(over(("bus", "slack", True)), history=history)
+        assert (found["passed"], found["sinks"][0]["seconds"]) == (passed, after)
+
+
 def test_it_is_settled_when_no_sink_has_anything_to_get():
     one = ("bus", "kafka", True)
     assert told(over(one))["settled"] is False
