@@ -16,6 +16,8 @@ log = logging.getLogger(__name__)
 
 _FLAGS = os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0)
 _BLOCK = 4096
+_ENOUGH = 8
+"""Bytes by which a line is known."""
 _STAMP = "%Y%m%dT%H%M%S.%fZ"
 _STAMPED = r"\.\d{8}T\d{6}\.\d{6}Z"
 
@@ -33,6 +35,8 @@ class LineFile:
     keep: int
     fsync: bool
     mode: int
+    head: bytes
+    """How each line begins; empty when that is not known."""
 
     def prepare(self) -> None:
         """Create the file if need be, and cut off a line that a crash left unfinished."""
@@ -56,7 +60,7 @@ class LineFile:
         except FileNotFoundError:
             return False
         try:
-            _end_of_lines(descriptor)
+            self._end_of_lines(descriptor)
         finally:
             os.close(descriptor)
         return True
@@ -87,11 +91,28 @@ class LineFile:
 
     def _cut(self, path: Path, descriptor: int) -> None:
         before = os.fstat(descriptor)
-        end = _end_of_lines(descriptor)
-        if end < before.st_size:
+        end = self._end_of_lines(descriptor)
+        if end is None:
+            os.write(descriptor, b"\n")
+        elif end < before.st_size:
             os.ftruncate(descriptor, end)
             # Cutting is not writing: the age of what stays is told by its last write.
             os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+    def _end_of_lines(self, descriptor: int) -> int | None:
+        """Where the last whole line ends; None when nobody knows whose the rest is.
+
+        Raises OSError when the rest cannot be ours to cut.
+        """
+        end = _last_newline(descriptor)
+        os.lseek(descriptor, end, os.SEEK_SET)
+        rest = os.read(descriptor, _ENOUGH)
+        # A crash leaves the head of a CloudEvent, or zeros where the file system lost its data.
+        if any(rest.startswith(head[: len(rest)]) for head in (b"{", b"\0", self.head) if head):
+            return end
+        if not self.head:
+            return None
+        raise OSError(None, "its last line is unfinished and not a CloudEvent; is it another file?")
 
     def _due(self, status: os.stat_result, more: int) -> bool:
         """Whether to rotate before *more* bytes are written.
@@ -157,22 +178,17 @@ class LineFile:
             os.close(descriptor)
 
 
-def _end_of_lines(descriptor: int) -> int:
-    """Where the last whole line ends. Raises OSError when what follows cannot be ours to cut."""
+def _last_newline(descriptor: int) -> int:
+    """How many bytes there are up to the last line feed and with it."""
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
         raise OSError(None, "it is not a regular file")
-    end, first = status.st_size, b""
+    end = status.st_size
     while end:
         begin = max(0, end - _BLOCK)
         os.lseek(descriptor, begin, os.SEEK_SET)
-        block = os.read(descriptor, end - begin)
-        newline = block.rfind(b"\n")
-        end = begin + newline + 1
-        first = block[newline + 1 : newline + 2] or first
+        newline = os.read(descriptor, end - begin).rfind(b"\n")
         if newline >= 0:
-            break
-    # A crash leaves the head of a CloudEvent, or zeros where the file system lost its data.
-    if first not in (b"", b"{", b"\0"):
-        raise OSError(None, "its last line is unfinished and not a CloudEvent; is it another file?")
+            return begin + newline + 1
+        end = begin
     return end

@@ -14,6 +14,7 @@ from pydantic import Field, field_validator
 from bridge.plugins import (
     CloudEvent,
     Duration,
+    Format,
     Place,
     Result,
     Send,
@@ -65,9 +66,9 @@ _lanes: WeakValueDictionary[Path, Lane] = WeakValueDictionary()
 
 @asynccontextmanager
 async def _open(settings: FileSettings, place: Place) -> AsyncGenerator[Send]:
-    file = _file(settings, place)
-    lane = _lanes.setdefault(file.path, Lane())
     form = open_format(settings)
+    file = _file(settings, place, form)
+    lane = _lanes.setdefault(file.path, Lane())
 
     async def send(batch: Sequence[CloudEvent]) -> Sequence[Result]:
         said = form.encode_each(batch)
@@ -80,7 +81,7 @@ async def _open(settings: FileSettings, place: Place) -> AsyncGenerator[Send]:
 
 
 async def _check(settings: FileSettings, place: Place) -> str:
-    file = _file(settings, place)
+    file = _file(settings, place, open_format(settings))
     return await Lane().run(partial(_translated, file.path, partial(_prove, file)))
 
 
@@ -99,7 +100,7 @@ def _prove(file: LineFile) -> str:
         return f"{file.path} can be written, but not rotated: {error.strerror}"
 
 
-def _file(settings: FileSettings, place: Place) -> LineFile:
+def _file(settings: FileSettings, place: Place, form: Format) -> LineFile:
     return LineFile(
         path=Path(place.fill(settings.path)).absolute(),
         max_size=settings.max_size,
@@ -107,6 +108,7 @@ def _file(settings: FileSettings, place: Place) -> LineFile:
         keep=settings.keep,
         fsync=settings.fsync,
         mode=int(settings.mode, 8),
+        head=form.begins,
     )
 
 

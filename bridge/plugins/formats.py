@@ -29,11 +29,14 @@ class Format:
 
     `encode` gives the bytes, and raises `Rejected` when there are none for this CloudEvent.
     What it does not want is left out, as by a filter: a pager has no words for a snapshot.
+    `begins` is how each of its texts begins, so that half of one is known for what it is; empty
+    when nobody can say.
     """
 
     encode: Callable[[CloudEvent], bytes]
     content_type: str
     wants: Callable[[CloudEvent], bool] = _everything
+    begins: bytes = b""
 
     def encode_each(self, batch: Sequence[CloudEvent]) -> list[bytes | Rejected]:
         """The bytes of each, or why there are none; one that cannot be said hinders no other."""

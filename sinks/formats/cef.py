@@ -151,7 +151,7 @@ _PARTICULAR = {
 
 
 def _open(_: CefSettings) -> Format:
-    return Format(_encode, CONTENT_TYPE)
+    return Format(_encode, CONTENT_TYPE, begins=b"CEF:")
 
 
 plugin = FormatPlugin(settings=CefSettings, open=_open)

@@ -18,7 +18,7 @@ def _encode(cloudevent: CloudEvent) -> bytes:
 
 
 def _open(_: CloudEventsSettings) -> Format:
-    return Format(_encode, CONTENT_TYPE)
+    return Format(_encode, CONTENT_TYPE, begins=b"{")
 
 
 plugin = FormatPlugin(settings=CloudEventsSettings, open=_open)

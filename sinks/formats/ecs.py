@@ -116,7 +116,7 @@ def _fitting(value: Any) -> Any:
 
 
 def _open(_: EcsSettings) -> Format:
-    return Format(_encode, CONTENT_TYPE)
+    return Format(_encode, CONTENT_TYPE, begins=b"{")
 
 
 plugin = FormatPlugin(settings=EcsSettings, open=_open)

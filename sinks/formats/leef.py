@@ -109,7 +109,7 @@ _PARTICULAR = {
 
 
 def _open(_: LeefSettings) -> Format:
-    return Format(_encode, CONTENT_TYPE)
+    return Format(_encode, CONTENT_TYPE, begins=b"LEEF:")
 
 
 plugin = FormatPlugin(settings=LeefSettings, open=_open)

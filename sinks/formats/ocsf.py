@@ -158,7 +158,7 @@ _CLASSES = {
 
 
 def _open(_: OcsfSettings) -> Format:
-    return Format(_encode, CONTENT_TYPE)
+    return Format(_encode, CONTENT_TYPE, begins=b"{")
 
 
 plugin = FormatPlugin(settings=OcsfSettings, open=_open)

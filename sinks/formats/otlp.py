@@ -103,7 +103,7 @@ def _scalar(value: Any) -> _Value:
 
 
 def _open(_: OtlpSettings) -> Format:
-    return Format(_encode, CONTENT_TYPE)
+    return Format(_encode, CONTENT_TYPE, begins=b"{")
 
 
 plugin = FormatPlugin(settings=OtlpSettings, open=_open)

@@ -74,7 +74,7 @@ def _short(value: str | None) -> str | None:
 
 
 def _open(settings: SplunkHecSettings) -> Format:
-    return Format(partial(_encode, settings), CONTENT_TYPE)
+    return Format(partial(_encode, settings), CONTENT_TYPE, begins=b"{")
 
 
 plugin = FormatPlugin(settings=SplunkHecSettings, open=_open)

@@ -235,6 +235,34 @@ async def test_a_last_line_that_is_not_ours_is_never_cut(path, before, length):
     assert path.read_bytes() == foreign
 
 
+@pytest.mark.parametrize("tail", [b"C", b"CEF:", b"CEF:0|scheduled-events-bridge|Azure Sch", b"{"])
+async def test_an_unfinished_line_of_another_format_is_cut_off_too(path, tail):
+    path.write_bytes(b"CEF:0|whole\n" + tail)
+    async with sink.open(settings(path, format="cef"), Place()):
+        assert path.read_bytes() == b"CEF:0|whole\n"
+
+
+async def test_what_was_begun_in_leef_is_written_whole_after_a_crash(path):
+    path.write_bytes(b"LEEF:2.0|sched")
+    await send([make(1)], settings(path, format="leef"))
+    (line,) = path.read_bytes().splitlines()
+    assert line.startswith(b"LEEF:2.0|scheduled-events-bridge|")
+
+
+async def test_a_line_that_is_not_of_its_format_is_never_cut(path):
+    path.write_bytes(b"LEEF:2.0|sched")
+    assert "is it another file?" in await why(batch(1), settings(path, format="cef"))
+    assert path.read_bytes() == b"LEEF:2.0|sched"
+
+
+async def test_half_of_a_line_by_a_template_is_ended_where_it_broke_off(path):
+    """Nobody knows how such lines begin, so nothing is cut, and what follows is whole."""
+    template = {"type": "template", "content_type": "text/plain", "template": "news {{ id }}"}
+    path.write_bytes(b"news one\nnews tw")
+    await send([make(1)], settings(path, format=template))
+    assert path.read_bytes() == f"news one\nnews tw\nnews {make(1).id}\n".encode()
+
+
 # What can go wrong
 
 
