@@ -22,6 +22,7 @@ _SAID = {
     "float_parsing": "must be a number",
     "list_type": "must be a list",
     "tuple_type": "must be a list",
+    "too_short": "must not be empty",
     "dict_type": "must be a mapping (key: value)",
     "mapping_type": "must be a mapping (key: value)",
     "model_type": "must be a mapping (key: value)",
@@ -139,7 +140,9 @@ def _other(kind: str, given: object, message: str) -> str:
 
 
 def _amount(given: object, limit: float) -> str:
-    """The limit in the way the value was written: `200ms` for a duration, else as a number."""
+    """The limit in the way the value is written: `200ms` for a duration, else as a number."""
+    if isinstance(limit, int):  # durations are floats; a bare 0 is one of them and a number too
+        return f"{limit}"
     try:
         parse_duration(given)
     except ValueError:

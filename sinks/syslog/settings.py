@@ -43,8 +43,9 @@ class Address:
 
     @classmethod
     def parse(cls, text: str) -> Self:
+        shown = "what holds a user name" if "@" in text else repr(text)
         wrong = (
-            f"{text!r} is not a receiver's address; write udp://HOST:PORT, tcp://HOST:PORT "
+            f"{shown} is not a receiver's address; write udp://HOST:PORT, tcp://HOST:PORT "
             "or tls://HOST:PORT"
         )
         try:

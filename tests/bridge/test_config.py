@@ -781,6 +781,15 @@ def test_what_is_wrong_with_approvals_is_explained(problems, tail, keys, said):
     assert said in found
 
 
+def test_a_limit_has_the_unit_of_its_key(problems, tail):
+    [number] = problems(approvals("require: {count: 0}"))
+    assert number.endswith("count: must be at least 1")
+    [duration] = problems("source: {degraded_after: 0s}")
+    assert duration.endswith("degraded_after: must be at least 1s")
+    [names] = problems(approvals("require: {approvers: []}"))
+    assert names.endswith("approvers: must not be empty")
+
+
 def test_approvals_are_described_in_sentences(read, tail):
     keys = (f"from: {{{DESK}}}", "answer_strays: true", "dry_run: true", "require: any")
     said = describe(read(approvals(*keys)))

@@ -86,6 +86,14 @@ def test_what_is_no_address_is_refused(wrong):
     assert "is not a receiver's address; write udp://HOST:PORT" in refused(address=wrong)
 
 
+def test_a_password_in_an_address_is_not_repeated():
+    with pytest.raises(ValidationError) as told:
+        configured("tls://seb:t0p-s3cret@siem.example:6514")
+    [problem] = told.value.errors()
+    assert "t0p-s3cret" not in problem["msg"]
+    assert "what holds a user name is not a receiver's address" in problem["msg"]
+
+
 @pytest.mark.parametrize(
     ("keys", "why_not"),
     [
