@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from bridge.plugins import Key, Misconfigured, Unavailable, read_key, read_secret
+from bridge.plugins import Key, Misconfigured, Secret, Unavailable, read_key, read_secret
 from sinks.webhook.headers import basic, check_value
 from sinks.webhook.settings import WebhookSettings
 from sinks.webhook.urls import Target
@@ -27,12 +27,15 @@ async def present(settings: WebhookSettings, target: Target) -> Credentials:
     authorization, hidden = await _authorization(settings)
     headers = {name: _value(settings, name) for name in settings.headers}
     hidden += [value for value in headers.values() if len(value) > 3]
+    hidden += _of_format(settings)
     if authorization is not None:
         headers["Authorization"] = authorization
     if target.holds_token:
         headers["Cache-Control"] = "no-store"
-    keys = [_key(read_secret(secret, "secret")) for secret in settings.secret]
-    return Credentials(headers, _proxy(settings), tuple(keys), tuple(hidden))
+    signing = [read_secret(secret, "secret") for secret in settings.secret]
+    for_proxy = _proxy(settings)
+    hidden += [*signing, *(value.removeprefix("Basic ") for value in for_proxy.values())]
+    return Credentials(headers, for_proxy, tuple(map(_key, signing)), tuple(hidden))
 
 
 async def _authorization(settings: WebhookSettings) -> tuple[str | None, list[str]]:
@@ -48,6 +51,12 @@ async def _authorization(settings: WebhookSettings) -> tuple[str | None, list[st
     else:
         return None, []
     return f"Bearer {token}", [token]
+
+
+def _of_format(settings: WebhookSettings) -> list[str]:
+    """What a format puts into the body, such as the key of a pager, and an answer may repeat."""
+    keys = dict(settings.format or ())
+    return [read_secret(key, name) for name, key in keys.items() if isinstance(key, Secret)]
 
 
 def _value(settings: WebhookSettings, name: str) -> str:

@@ -7,6 +7,8 @@ from urllib.parse import parse_qsl
 from bridge.plugins import is_loopback
 
 LONGEST = 2048
+_LIKE_A_TOKEN = 12
+"""Characters of a part of a path; shorter ones are words that an answer may well use."""
 _URL = re.compile(
     r"(?P<scheme>https?)://(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]{1,253})(?::(?P<port>\d{1,5}))?"
     r"(?P<rest>[/?][!$-;=?-\[\]_a-z~]*)?"
@@ -28,7 +30,8 @@ class Target:
         """What a far side may repeat of the URL, and nobody should read."""
         path, _, query = self.rest.partition("?")
         values = [value for _, value in parse_qsl(query)]
-        return tuple(text for text in (self.rest, path, query, *values) if len(text) > 3)
+        tokens = [part for part in path.split("/") if len(part) >= _LIKE_A_TOKEN]
+        return tuple(text for text in (self.rest, path, query, *values, *tokens) if len(text) > 3)
 
     @property
     def holds_token(self) -> bool:

@@ -214,6 +214,23 @@ async def test_refused_credentials_stop_the_batch_and_the_next_one_tries_again(r
     assert results[0].retry_after is None
 
 
+@pytest.mark.parametrize(
+    ("secret", "keys"),
+    [
+        (SECRET, {"secret": SECRET}),
+        ("rout1ng-k3y", {"format": {"type": "pagerduty", "routing_key": "rout1ng-k3y"}}),
+        ("B0000000-token", {"url": "{hook}/services/B0000000-token/?a=b"}),
+    ],
+    ids=["signing key", "key in the body", "end of the path"],
+)
+async def test_whatever_secret_an_answer_repeats_is_left_out(receiver, secret, keys):
+    receiver.usual = says(400, f"no access with {secret} here")
+    if "url" in keys:
+        keys = {"url": keys["url"].replace("{hook}", receiver.url)}
+    [said] = await attempt(receiver, **keys)
+    assert "it answered 400 (no access with *** here)" in str(said)
+
+
 async def test_a_refused_token_is_asked_for_anew_once(receiver):
     tokens = iter(["first", "second"])
     async with token_server(lambda: granted(next(tokens), expires_in=3600)) as server:
