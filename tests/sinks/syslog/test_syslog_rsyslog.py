@@ -1,6 +1,7 @@
 """The syslog sink and a real rsyslog: what arrives, and what a restart of it does not lose."""
 
 import asyncio
+import json
 import time
 from uuid import uuid4
 
@@ -10,15 +11,22 @@ from support.cloudevents import batch, make
 from support.far_side import at_work, until
 from support.journal_tools import about, opened
 from support.rsyslog import Message, Rsyslog
+from support.siem_events import of_kind
+from support.siem_readers import read_cef, read_leef
 
 from bridge import supervise
 from bridge.dispatcher import Dispatcher
-from bridge.plugins import Place, Unavailable, open_format
+from bridge.plugins import Place, Unavailable, class_id, open_format
 from bridge.status import SinkStatus
 from sinks.syslog import SyslogSettings, sink
 
 PLACE = Place({"vm_name": "web-1"}, sink="siem")
 FOR_EACH = {"keep_connected": False}
+ABOUT_EVENTS = ("scheduled", "updated", "started", "completed", "canceled")
+VOTES = ("approval.recorded", "approval.granted", "approval.refused", "approval.failed")
+HOSTILE = 'a|b=c\\d\r\ne\tf^g CEF:0|x msg=y cs1=z \u2028] " %msg% \\n \U0001f692 end'
+IN_CEF = 'a|b=c\\d\ne f^g CEF:0|x msg=y cs1=z \n] " %msg% \\n \U0001f692 end'
+IN_LEEF = 'a b=c\\d e f g CEF:0 x msg=y cs1=z  ] " %msg% \\n \U0001f692 end'
 
 
 class Sender:
@@ -57,6 +65,28 @@ async def test_every_format_arrives_byte_for_byte(rsyslog, certificates, scheme,
     assert await sender.deliver(sent) == [None, None]
     encode = open_format(sender.settings).encode
     assert [message.text for message in await sender.arrived(2)] == [encode(one) for one in sent]
+
+
+async def test_independent_readers_find_every_field_of_hostile_events_in_the_file_of_rsyslog(
+    rsyslog, certificates
+):
+    words = dict.fromkeys(("description", "detail", "approver", "reason"), HOSTILE)
+    sent = [of_kind(kind, resources=["a", HOSTILE], **words) for kind in (*ABOUT_EVENTS, *VOTES)]
+    found = {}
+    for form in ("cloudevents", "cef", "leef"):
+        sender = Sender(rsyslog, "tcp", certificates, format=form)
+        assert await sender.deliver(sent) == [None] * len(sent)
+        found[form] = [message.text for message in await sender.arrived(len(sent))]
+    assert [json.loads(text) for text in found["cloudevents"]] == [one.envelope for one in sent]
+    for cloudevent, in_cef, in_leef in zip(sent, found["cef"], found["leef"], strict=True):
+        vote = ".approval." in cloudevent.type
+        cef, (_, leef) = read_cef(in_cef), read_leef(in_leef)
+        assert cef["DeviceEventClassID"] == class_id(cloudevent)
+        assert (cef["msg"], cef["resources"]) == (IN_CEF, f"a,{IN_CEF}")
+        assert (leef["msg"], leef["resources"]) == (IN_LEEF, f"a,{IN_LEEF}")
+        assert (cef.get("suser"), cef.get("reason")) == ((IN_CEF, IN_CEF) if vote else (None, None))
+        assert leef.get("usrName") == (IN_LEEF if vote else None)
+        assert cef["cloudEventId"] == leef["cloudEventId"] == cloudevent.id
 
 
 async def test_rsyslog_reads_the_header_as_we_meant_it(rsyslog, certificates):
