@@ -1,0 +1,143 @@
+"""A flood of votes: what it may cost is bounded, and the bridge goes on with its work meanwhile."""
+
+import asyncio
+from datetime import UTC, datetime
+
+import pytest
+from support.approval_desk import group, until
+from support.attacks import BILLING, ORDERS, RULES, signed
+from support.ballots import delivery
+
+from bridge.journal.ballots import Receipt, forget, is_crowded, receive, seen, votes
+from bridge.journal.early import early
+from bridge.plugins import Delivery
+from bridge.speaker import MOST_REFUSALS
+
+FLOOD, ROOM = 150, 30
+
+
+@pytest.fixture
+async def one(tmp_path, monkeypatch):
+    """One VM, an event about it, and little room, so that a small flood is one."""
+    monkeypatch.setattr("bridge.weighing.MOST_UNVERIFIED", ROOM)
+    monkeypatch.setattr("bridge.weighing.MOST_WAITING", ROOM)
+    async with group(tmp_path, "vm-0") as made:
+        made.world.create(name="e", type="Reboot", notice="1h")
+        yield made
+
+
+def event_id(made):
+    return made.world.find("e").event.event_id
+
+
+async def counts(bridge):
+    """Rows that a flood might leave behind."""
+    tables = ("vote", "early", "approval_key", "outbox")
+    return await bridge.journal.run(
+        lambda store: {
+            name: store.connection.execute(f"SELECT COUNT(*) FROM {name}").fetchone()[0]
+            for name in tables
+        }
+    )
+
+
+async def flood(bridge, make, **how):
+    before = await counts(bridge)
+    for number in range(FLOOD):
+        await bridge.intake.take(make(number), "bus", **how)
+    after = await counts(bridge)
+    return {name: after[name] - before[name] for name in after}
+
+
+async def test_a_flood_of_names_leaves_as_many_votes_as_there_is_room_for(one):
+    bridge = await one.bridge(dry_run=True)
+    left = await flood(bridge, lambda n: delivery(event_id(one), id=f"{n}", approver=f"a-{n}"))
+    assert left["vote"] == left["approval_key"] == ROOM
+    assert left["outbox"] == ROOM + MOST_REFUSALS
+    assert bridge.runtime.status.approvals["refused", "rate-limited"] == FLOOD - ROOM
+
+
+async def test_a_flood_of_events_that_nobody_sees_leaves_nothing_in_the_end(one):
+    bridge = await one.bridge(early_grace="0s")
+    left = await flood(bridge, lambda n: delivery(f"never-{n}", id=f"{n}"))
+    await bridge.intake.settle()
+    assert left["early"] <= ROOM
+    assert await counts(bridge) == {**await counts(bridge), "early": 0, "approval_key": 0}
+    patient = await one.bridge(early_grace="10m")
+    left = await flood(patient, lambda n: delivery(f"never-{n}", id=f"later-{n}"))
+    assert left["early"] == left["approval_key"] == ROOM
+    assert left["outbox"] == 0
+
+
+@pytest.mark.parametrize("answer_strays", [False, True])
+async def test_a_flood_of_what_nobody_signed_or_can_read_is_counted_and_hardly_answered(
+    one, answer_strays
+):
+    bridge = await one.bridge(**RULES, answer_strays=answer_strays)
+    bodies = (b'{"eventId": "%b", "id": "%d"}', b"%b no JSON %d")
+    event = event_id(one).encode()
+    for body in bodies:
+        left = await flood(bridge, lambda n, body=body: Delivery(body % (event, n)), must_sign=True)
+        assert left["vote"] == left["early"] == left["approval_key"] == 0
+        assert left["outbox"] <= MOST_REFUSALS
+    said = bridge.runtime.status.approvals
+    assert (said["refused", "unauthorized"], said["refused", "malformed"]) == (FLOOD, FLOOD)
+
+
+async def test_while_it_lasts_the_bridge_polls_and_a_proved_vote_gets_through(one):
+    bridge = await one.bridge(require={"approvers": ["orders", "billing"]},
+                              allow=[*RULES["allow"], {"approver": "anybody"}])  # fmt: skip
+    granting = asyncio.create_task(bridge.granting.run())
+
+    async def pour():
+        for number in range(20 * FLOOD):
+            said = delivery(event_id(one), id=f"{number}", approver="anybody", decision="release")
+            await bridge.intake.take(said, "bus")
+
+    pouring = asyncio.create_task(pour())
+    try:
+        polls = bridge.runtime.status.source.polls
+        for who in (ORDERS, BILLING):
+            found = signed(who, event_id(one), "good")
+            headers = [(name, value.encode()) for name, value in found.headers]
+            await bridge.intake.take(Delivery(found.body, headers), "bus")
+            await bridge.poll()
+        assert bridge.runtime.status.source.polls == polls + 2
+        await until(one.posts)
+        assert not pouring.done(), "the flood was over too soon to prove anything"
+    finally:
+        for task in (pouring, granting):
+            task.cancel()
+        await asyncio.gather(pouring, granting, return_exceptions=True)
+
+
+async def test_in_the_long_run_so_many_keys_of_strangers_are_kept_and_all_that_were_proved(
+    one, monkeypatch
+):
+    monkeypatch.setattr("bridge.journal.ballots.MOST_KEYS", 10)
+    bridge = await one.bridge(**RULES)
+    key = event_id(one).upper()
+
+    def fill(store):
+        for number in range(30):
+            keys = [(f"k-{number}", key), (f"\x1forders\x1fk-{number}", key)]
+            receive(store, Receipt(keys=keys), 1000.0 + number)
+        forget(store, datetime.fromtimestamp(0, UTC))
+        return [
+            [seen(store, f"{who}k-{number}", key) for number in range(30)]
+            for who in ("", "\x1forders\x1f")
+        ]
+
+    strangers, proved = await bridge.journal.run(fill)
+    assert strangers == [False] * 19 + [True] * 11
+    assert all(proved)
+
+
+async def test_a_vote_that_stands_may_change_though_there_is_no_room_for_more(one):
+    bridge = await one.bridge(dry_run=True)
+    await flood(bridge, lambda n: delivery(event_id(one), id=f"{n}", approver=f"a-{n}"))
+    await bridge.hear(event_id(one), approver="a-0", decision="hold", id="changed")
+    cast = await bridge.journal.run(lambda store: votes(store, event_id(one).upper(), 1))
+    assert [vote.decision for vote in cast if vote.approver == "a-0"] == ["hold"]
+    assert not await bridge.journal.run(lambda store: is_crowded(store, cast[0], ROOM))
+    assert await bridge.journal.run(early) == []

@@ -1,0 +1,121 @@
+"""Whatever bytes come: no answer but those that are named, no exception but those that are named, no vote."""
+
+import asyncio
+import json
+from contextlib import asynccontextmanager, suppress
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.attacks import ORDERS, RULES, signed
+from support.served_bridge import announce, bridge, config
+
+from bridge.allowing import Allow
+from bridge.approvals import Intake
+from bridge.config import Config
+from bridge.inbound import APPROVE, Malformed, NotForUs, read, unwrap
+from bridge.journal.ballots import votes
+from bridge.proving import Prover
+from bridge.signatures import HEADERS
+from bridge.speaker import Speaker
+from bridge.votes import Refusal
+
+EVENT_ID = "602D9444-D2CD-49C7-8624-8643E7171297"
+PATH = "/api/v1/approvals"
+ALLOW = [Allow.model_validate(entry) for entry in RULES["allow"]]
+GOOD = signed(ORDERS, EVENT_ID, "good")
+ANSWERS = {400, 401, 403, 409, 413, 415}
+
+NAMES = st.sampled_from([*HEADERS, "content-type", "ce-id", "ce_type", "ce-specversion", "x"])
+TEXTS = st.one_of(
+    st.sampled_from([value for _, value in GOOD.headers]),
+    st.sampled_from(["1.0", APPROVE, "application/cloudevents+json", "v1,", "v1a,AAAA", "1e9", ""]),
+    st.text(
+        st.characters(min_codepoint=32, max_codepoint=255, exclude_characters="\x7f"), max_size=40
+    ),
+)
+JSON = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.floats(), st.integers(), st.text(max_size=20)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(
+            st.sampled_from(["eventId", "approver", "id", "data", "specversion", "StartRequests",
+                             "EventId", "decision", "resource", "payload", *HEADERS, "type"]),
+            inner,
+            max_size=5,
+        ),
+    ),
+    max_leaves=12,
+)  # fmt: skip
+BODIES = st.one_of(
+    st.binary(max_size=200),
+    JSON.map(lambda found: json.dumps(found).encode()),
+    st.just(b'{"eventId": "%b"}' % EVENT_ID.encode()),
+    st.tuples(st.integers(0, len(GOOD.body) - 1), st.integers(1, 255)).map(
+        lambda at: GOOD.body[: at[0]] + bytes([GOOD.body[at[0]] ^ at[1]]) + GOOD.body[at[0] + 1 :]
+    ),
+)
+HEADS = st.one_of(
+    st.lists(st.tuples(NAMES, TEXTS), max_size=5),
+    st.just(GOOD.headers),
+    st.tuples(NAMES, TEXTS).map(lambda one: [*GOOD.headers, one]),
+)
+"""The headers of a good vote too: it is their body that was never signed."""
+
+
+@settings(max_examples=300, deadline=None)
+@given(BODIES, HEADS, st.lists(st.tuples(NAMES, st.binary(max_size=30)), max_size=2))
+def test_the_reader_and_the_prover_raise_what_they_name_and_prove_nobody(body, found, more):
+    headers = [*((name, value.encode()) for name, value in found), *more]
+    with suppress(Malformed, NotForUs):
+        text, claims = unwrap(body, headers)
+        proof = Prover().prove(ALLOW, claims, text, must_sign=True)
+        assert isinstance(proof, Refusal), "nobody has signed this"
+        read(text, claims)
+
+
+@asynccontextmanager
+async def desk(folder):
+    http = config(folder, tokens=[{"name": "eyes", "token": "eyes", "scopes": ["read"]}]).http
+    given = {"http": http, "state_dir": folder, "approvals": RULES}
+    async with bridge(Config.model_validate(given)) as made:
+        made.runtime.take_local = Intake(made.runtime, Speaker(made.runtime)).take_local
+        await announce(made.journal, EVENT_ID)
+        yield made
+
+
+@pytest.fixture
+def loop():
+    """Hypothesis is not asynchronous: one loop and one server serve all of its examples."""
+    with asyncio.Runner() as runner:
+        yield runner
+
+
+def test_the_endpoint_never_fails_and_never_takes_what_nobody_signed(loop, tmp_path, monkeypatch):
+    monkeypatch.setattr("bridge.web.limits.Limiter.check", lambda *_: None)
+    manager = desk(tmp_path)
+    made = loop.run(manager.__aenter__())
+    seen = set()
+
+    async def send(body, found):
+        headers = [("Content-Type", "application/json"), *found]
+        async with made.http.session.post(made.http.base + PATH, data=body, headers=headers) as got:
+            seen.add(got.status)
+            assert got.status in ANSWERS, (got.status, body, headers)
+
+    @settings(max_examples=200, deadline=None)
+    @given(BODIES, HEADS)
+    def attack(body, found):
+        loop.run(send(body, found))
+
+    try:
+        attack()
+        cast = loop.run(made.journal.run(lambda store: votes(store, EVENT_ID, 1)))
+        assert cast == []
+        assert {400, 401} <= seen
+        good = signed(ORDERS, EVENT_ID, "later")
+        headers = [("Content-Type", "application/json"), *good.headers]
+        asked = made.http.ask("POST", PATH, data=good.body, headers=headers)
+        assert loop.run(asked)[0] == 202, "and a good vote is taken as before"
+    finally:
+        loop.run(manager.__aexit__(None, None, None))

@@ -1,0 +1,130 @@
+"""Every attack at the desk, in the words of each channel: refused with its reason, and no harm done."""
+
+import asyncio
+import json
+
+import pytest
+from support.approval_desk import group
+from support.attacks import ATTACKS, BILLING, ORDERS, RULES, Message, signed
+
+from bridge.approvals import Unauthorized
+from bridge.inbound import APPROVE, Malformed
+from bridge.journal.ballots import votes
+from bridge.plugins import Delivery
+
+
+def in_headers(found: Message) -> Delivery:
+    """As Kafka and MQTT 5 carry it."""
+    return Delivery(found.body, [(name, value.encode()) for name, value in found.headers])
+
+
+def in_the_body(found: Message) -> Delivery:
+    """As MQTT 3.1.1 carries it; what is not signed has nothing to be wrapped in."""
+    return Delivery(found.wrapped() if found.headers else found.body)
+
+
+class Desk:
+    """One bridge for all of a door's attacks: each leaves it as it was."""
+
+    def __init__(self, bridge, made, event_id):
+        self.bridge, self.made, self.event_id = bridge, made, event_id
+
+    async def cast(self):
+        key = self.event_id.upper()
+        return await self.bridge.journal.run(lambda store: votes(store, key, 1))
+
+    async def told(self):
+        return [one["data"] for one in await self.bridge.told("approval.refused")]
+
+
+@pytest.fixture
+async def desk(tmp_path):
+    async with group(tmp_path, "vm-0") as made:
+        event_id = made.world.create(name="e", type="Reboot", notice="1h").event.event_id
+        bridge = await made.bridge(**RULES, answer_strays=True)
+        found = Desk(bridge, made, event_id)
+        await bridge.intake.take(in_headers(signed(BILLING, event_id, "b")), "bus", must_sign=True)
+        yield found
+
+
+async def unharmed(desk):
+    """Nobody was told anything, no vote stands but billing's, and a good one is still taken."""
+    await desk.bridge.consider()
+    assert desk.made.posts() == []
+    assert [vote.approver for vote in await desk.cast()] == ["billing"]
+    good = in_headers(signed(ORDERS, desk.event_id, "good"))
+    await desk.bridge.intake.take(good, "bus", must_sign=True)
+    await desk.bridge.consider()
+    assert len(desk.made.posts()) == 1
+
+
+@pytest.mark.parametrize("carry", [in_headers, in_the_body])
+async def test_on_a_bus_every_attack_is_refused_with_its_reason(desk, carry):
+    for attack in ATTACKS:
+        if attack.headers and carry is in_the_body:
+            continue
+        before = len(await desk.told())
+        await desk.bridge.intake.take(carry(attack.make(desk.event_id)), "bus", must_sign=True)
+        [refused] = (await desk.told())[before:]
+        assert refused["reason"] == attack.reason, attack.name
+        assert attack.says in refused["detail"], attack.name
+        assert len(await desk.cast()) == 1, attack.name
+    await unharmed(desk)
+
+
+async def answered(desk, message):
+    """What a caller over HTTP is told: that it is nobody, that it makes no sense, or a reason."""
+    try:
+        [outcome] = await desk.bridge.intake.take_local(in_headers(message), "http", None)
+    except Unauthorized as error:
+        return "nobody", str(error)
+    except Malformed as error:
+        return "malformed", str(error)
+    assert outcome.outcome == "refused"
+    return outcome.reason, outcome.detail
+
+
+async def test_a_local_caller_is_refused_likewise(desk):
+    for attack in ATTACKS:
+        reason, detail = await answered(desk, attack.make(desk.event_id))
+        expected = "nobody" if attack.status == 401 else attack.local_reason or attack.reason
+        assert reason == expected, attack.name
+        assert attack.says in detail or attack.local_reason, attack.name
+    await unharmed(desk)
+
+
+async def test_attacks_all_at_once_are_refused_all_the_same(desk):
+    """The desk takes one at a time, whoever pushes."""
+    take = desk.bridge.intake.take
+    crowd = [
+        take(carry(attack.make(desk.event_id)), "bus", must_sign=True)
+        for attack in ATTACKS
+        for carry in (in_headers, in_the_body)
+        if not (attack.headers and carry is in_the_body)
+    ]
+    await asyncio.gather(*crowd)
+    counts = desk.bridge.runtime.status.approvals
+    assert sum(count for (what, _), count in counts.items() if what != "recorded") == len(crowd)
+    await unharmed(desk)
+
+
+async def test_what_is_not_signed_names_whom_it_likes_and_is_nobody(desk):
+    """On a channel of trust a name that is proved elsewhere is not believed for the mere word."""
+    for name in ("orders", "billing", "Orders", "uid 0", "auto", "sink:pager", "\u043erders"):
+        said = b'{"eventId": "%b", "approver": "%b"}' % (desk.event_id.encode(), name.encode())
+        await desk.bridge.intake.take(Delivery(said), "bus")
+    assert {one["reason"] for one in await desk.told()} == {"unauthorized"}
+    await unharmed(desk)
+
+
+async def test_nobody_uses_up_the_ids_of_a_proved_name(tmp_path):
+    """Whoever guesses the next id of orders and its name as a source must not make it mute."""
+    async with group(tmp_path, "vm-0") as made:
+        event_id = made.world.create(name="e", type="Reboot", notice="1h").event.event_id
+        bridge = await made.bridge(allow=[ORDERS.entry(), {"approver": "helper"}], dry_run=True)
+        named = {"specversion": "1.0", "id": "w-1", "source": "orders", "type": APPROVE}
+        said = {"eventId": event_id, "approver": "helper", "decision": "hold"}
+        await bridge.intake.take(Delivery(json.dumps({**named, "data": said}).encode()), "bus")
+        await bridge.intake.take(in_headers(signed(ORDERS, event_id, "w-1")), "bus")
+        cast = await bridge.journal.run(lambda store: votes(store, event_id.upper(), 1))
+        assert [vote.approver for vote in cast] == ["helper", "orders"]
