@@ -57,10 +57,16 @@ def objection(given: Given, vote: Vote, event: ScheduledEvent, rules: Rules) -> 
         return Refusal("expired", "the scheduled event has started")
     if vote.resource and not event.names(vote.resource):
         return Refusal("not-approvable", "the event does not name that resource")
-    needs_one = rules.require == "each-resource" and len(event.resources) > 1
-    if needs_one and not vote.resource and not _for_all(vote, event, rules):
+    if _for_none(vote, event, rules):
         return Refusal("resource-required", "the event has several VMs; name one in resource")
     return uncounted(vote, rules.require)
+
+
+def _for_none(vote: Vote, event: ScheduledEvent, rules: Rules) -> bool:
+    """Whether it is an approval of no VM in particular; a hold of the whole event harms nobody."""
+    if rules.require != "each-resource" or vote.decision != "approve" or vote.resource:
+        return False
+    return len(event.resources) > 1 and not _for_all(vote, event, rules)
 
 
 def as_vote(given: Given, event: ScheduledEvent, life: int, now: datetime) -> Vote:

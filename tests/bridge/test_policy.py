@@ -41,6 +41,12 @@ def test_an_event_with_several_vms_needs_a_resource_where_each_is_asked_for():
     assert against(approval(), replace(EVENT, resources=(ME,))) is None
 
 
+@pytest.mark.parametrize("decision", ["hold", "release"])
+def test_a_hold_or_release_without_a_resource_is_for_the_whole_event_under_every_policy(decision):
+    for rules in (EACH, ANY):
+        assert against(approval(decision=decision), rules=rules) is None
+
+
 def test_a_resource_that_the_event_does_not_name_cannot_be_approved_for():
     for rules in (EACH, ANY):
         assert against(approval(resource="elsewhere"), rules=rules) == "not-approvable"
