@@ -2,11 +2,8 @@
 
 import base64
 import contextlib
-import os
 import shutil
-import signal
 import subprocess
-import sys
 import time
 import uuid
 from collections.abc import Collection
@@ -54,15 +51,7 @@ class Node:
 
     def start(self) -> None:
         java = ["java", f"@{self._kafka / 'java.args'}", "kafka.Kafka", str(self._properties)]
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-S", lifeline.__file__, str(self._lock), *java],
-                cwd=self._properties.parent,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+        self.process = lifeline.start(self._lock, self.log, *java, cwd=self._properties.parent)
 
     def wait_until_ready(self, peers: Collection[int]) -> None:
         """Until the node answers, and knows itself and its peers."""
@@ -78,14 +67,10 @@ class Node:
     def kill(self) -> None:
         """As a power cut does. Does nothing to a node that is dead."""
         if self.process is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
+            lifeline.kill(self.process)
 
     def tail(self, lines: int = 30) -> str:
-        return "\n".join(
-            [*self.log.read_text(errors="replace").splitlines()[-lines:], str(self.log)]
-        )
+        return lifeline.tail(self.log, lines)
 
 
 def quiet(settings: dict[str, str]) -> dict[str, Any]:

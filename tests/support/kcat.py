@@ -1,32 +1,13 @@
 """kcat, a Kafka client that shares no code with the bridge."""
 
-import asyncio
 import json
 from typing import Any
 
-from support.debian import tool
-
-
-class KcatError(Exception):
-    """What kcat said on standard error when it failed."""
+from support.debian import run_tool
 
 
 async def kcat(*arguments: str, stdin: bytes = b"", timeout: float = 20) -> bytes:
-    """What kcat prints; it is killed when it takes too long."""
-    program = await asyncio.to_thread(tool, "kcat")
-    pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(
-        program, *arguments, stdin=pipe, stdout=pipe, stderr=pipe
-    )
-    try:
-        out, err = await asyncio.wait_for(process.communicate(stdin), timeout)
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    if process.returncode:
-        raise KcatError(err.decode())
-    return out
+    return await run_tool("kcat", *arguments, stdin=stdin, patience=timeout)
 
 
 async def kcat_read(bootstrap: str, topic: str, count: int, *settings: str) -> list[dict[str, Any]]:

@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 
 @contextlib.contextmanager
@@ -21,6 +22,32 @@ def held(lock: Path, how: int) -> Iterator[None]:
     with lock.open("a") as file:
         fcntl.flock(file, how)
         yield
+
+
+def start(lock: Path, log: Path, *command: str, **options: Any) -> subprocess.Popen[bytes]:
+    """In a process group of its own, for as long as somebody holds the lock."""
+    with log.open("ab") as out:
+        return subprocess.Popen(
+            [sys.executable, "-S", __file__, str(lock), *command],
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            start_new_session=True,
+            **options,
+        )
+
+
+def kill(process: subprocess.Popen[bytes]) -> None:
+    """All of its group, as a power cut does. Does nothing to one that is dead."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def tail(log: Path, lines: int) -> str:
+    """The end of what it said, and where to find the rest."""
+    found = log.read_text(errors="replace").splitlines()
+    return "\n".join([*found[-lines:], str(log)])
 
 
 def follow(command: tuple[str, ...], lock: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from support.debian import tool
+from support.debian import ToolFailed, run_tool, tool
 
 Json = dict[str, Any]
 PATIENCE = 30.0
@@ -18,10 +18,6 @@ class Address(Protocol):
 
     host: str
     port: int
-
-
-class MosquittoClientError(Exception):
-    """What the client said when it failed."""
 
 
 async def mosquitto_pub(
@@ -42,24 +38,8 @@ async def mosquitto_pub(
     said = [part for each in properties for part in ("-D", "publish", *each)]
     with_body = [] if "-l" in options else ["-s"] if body else ["-n"]
     where = ["-h", broker.host, "-p", str(broker.port), "-V", version, "-q", str(qos), "-t", topic]
-    await _run("mosquitto_pub", *where, *with_body, *said, *options, stdin=body)
-
-
-async def _run(name: str, *arguments: str, stdin: bytes = b"") -> bytes:
-    program = await asyncio.to_thread(tool, name, "mosquitto-clients")
-    pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(
-        program, *arguments, stdin=pipe, stdout=pipe, stderr=pipe
-    )
-    try:
-        out, err = await asyncio.wait_for(process.communicate(stdin), PATIENCE)
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    if process.returncode:
-        raise MosquittoClientError((out + err).decode())
-    return out
+    arguments = (*where, *with_body, *said, *options)
+    await run_tool("mosquitto_pub", *arguments, package="mosquitto-clients", stdin=body)
 
 
 @dataclass
@@ -116,7 +96,7 @@ async def mosquitto_sub(
         async with asyncio.timeout(PATIENCE):
             while not found.subscriptions():
                 if process.returncode is not None:
-                    raise MosquittoClientError("\n".join(found.other))
+                    raise ToolFailed("\n".join(found.other))
                 await asyncio.sleep(0.01)
         yield found
     finally:
