@@ -55,6 +55,10 @@ class Problem:
     date: datetime | None = None
 
 
+OUTDATED = Problem("outdated", "The document is not the one by which this was decided.")
+"""Nobody was asked: the next document brings news, and what follows from it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reply:
     """What came over the wire. `broken` says why the body could not be read to its end."""

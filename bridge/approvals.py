@@ -233,4 +233,5 @@ def _together(receipts: Iterable[Receipt]) -> Receipt:
         early=[given for part in parts for given in part.early],
         keys=[key for part in parts for key in part.keys],
         events=[event for part in parts for event in part.events],
+        duties={event: due for part in parts for event, due in part.duties.items()},
     )

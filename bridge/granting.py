@@ -103,8 +103,8 @@ class Granting:
         rules = self.speaker.rules
         judgement = judge(known.event, standing, rules, datetime.now(UTC))
         self._again_at(judgement.until)
-        if judgement.satisfied and not rules.dry_run:
-            return Due(known, judgement, told) if self._is_our_turn(known, judgement) else None
+        if judgement.satisfied and not rules.dry_run and self.speaker.concerns(known):
+            return Due(known, judgement) if self._is_our_turn(known, judgement) else None
         if told == "due":
             await self.runtime.journal.durably(lambda store: withdraw(store, event))
         return None
@@ -139,15 +139,10 @@ class Granting:
         return [vote for vote in cast if vote not in gone]
 
     def _is_our_turn(self, known: Tracked, judgement: Judgement) -> bool:
-        """Whether we act now, and not before the last failure is forgiven.
-
-        Of a vote that was given to us alone no other bridge knows, so nobody goes before us.
-        """
-        mine = self.speaker.turn(known)
+        """Whether we act now, and not before the last failure is forgiven."""
+        mine = self.speaker.place(known, judgement)
         if mine is None or judgement.since is None:
             return False
-        if any(vote.local for vote in judgement.causes):
-            mine = 0
         due = judgement.since + mine * self.speaker.rules.takeover_after
         if datetime.now(UTC) < due:
             self._again_at(due)

@@ -10,6 +10,7 @@ import aiohttp
 from yarl import URL
 
 from bridge.answers import (
+    OUTDATED,
     Accepted,
     Answer,
     Problem,
@@ -23,7 +24,7 @@ from bridge.answers import (
 from bridge.budget import Budget
 from bridge.model import Instance
 
-__all__ = ["Accepted", "Answer", "Budget", "Metadata", "Problem"]
+__all__ = ["OUTDATED", "Accepted", "Answer", "Budget", "Metadata", "Problem"]
 
 LARGEST_BODY = 1024 * 1024
 INSTANCE_VERSION = "2021-02-01"

@@ -17,7 +17,7 @@ from bridge.endpoint import locate
 from bridge.identity import Identity
 from bridge.journal import Journal, SetAside
 from bridge.journal.ballots import granted
-from bridge.metadata import Accepted, Answer, Budget, Metadata, Problem
+from bridge.metadata import OUTDATED, Accepted, Answer, Budget, Metadata, Problem
 from bridge.reading import Outage, Reader, azure_now, clock_skew
 from bridge.state import Facts, State, Step
 from bridge.status import SourceStatus
@@ -105,7 +105,7 @@ class Poller:
         """Tell Azure between two polls, if the document is still the one that was judged."""
         async with self._turn:
             if self._client is None or self._seen is None or incarnation != self._state.incarnation:
-                return Problem("outdated", "The document is not the one by which this was decided.")
+                return OUTDATED
             return await self._client.approve(event_ids, incarnation)
 
     async def poll(self, metadata: Metadata) -> Problem | None:

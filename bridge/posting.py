@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from bridge.answers import Accepted, Problem
+from bridge.answers import OUTDATED, Accepted, Problem
 from bridge.journal.ballots import Event, GrantState, mark
 from bridge.model import STARTED, ScheduledEvent
 from bridge.outcomes import Outcome, voice_of
@@ -30,7 +30,6 @@ class Due:
 
     known: Tracked
     judgement: Judgement
-    told: GrantState | None = None
 
     def __post_init__(self) -> None:
         if self.known.drill:
@@ -71,6 +70,8 @@ class Posting:
             for one in due:
                 await self._granted(one)
             return None
+        if answer is OUTDATED:
+            return None
         if _refused(answer):
             self.reread()
             if len(due) > 1:
@@ -80,12 +81,11 @@ class Posting:
         return min(self._failed(one.event, answer) for one in due)
 
     async def _mark_due(self, due: Sequence[Due]) -> None:
-        """Written down before Azure hears of it: if it cannot be told, that must be said."""
+        """Written down before Azure hears of it, each time: what cannot be written is not told."""
         for one in due:
-            if one.told is None:
-                await self.runtime.journal.durably(
-                    lambda store, one=one: mark(store, one.event, "due", (), time.time())  # type: ignore[misc]
-                )
+            await self.runtime.journal.durably(
+                lambda store, one=one: mark(store, one.event, "due", (), time.time())  # type: ignore[misc]
+            )
 
     def _failed(self, event: Event, answer: Problem) -> float:
         failures = self._tries.get(event, (0, 0.0))[0] + 1

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from bridge.automatic import chosen
 from bridge.fields import write_duration
 from bridge.ids import digest
-from bridge.journal.ballots import cast_by_itself, grant_of, remind, reminded, votes
+from bridge.journal.ballots import grant_of, receive, remind, reminded, votes
 from bridge.model import SCHEDULED
 from bridge.outcomes import Outcome, Voice
 from bridge.policy import Judgement, as_vote, judge
@@ -50,7 +50,7 @@ class Prompting:
         weighed = await self.scales.cast(vote, known, now)
         if weighed.receipt.votes:
             await self.runtime.journal.durably(
-                lambda store: cast_by_itself(store, vote, weighed.receipt.events, time.time())
+                lambda store: receive(store, weighed.receipt, time.time())
             )
             self.runtime.journal.announce()
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from bridge.cloudevent import CloudEvent
 from bridge.outcomes import Outcome, outcome
-from bridge.policy import Rules, turn
+from bridge.policy import Judgement, Rules, turn
 from bridge.runtime import Runtime
 from bridge.state import Tracked
 
@@ -55,6 +55,11 @@ class Speaker:
         runtime = self.runtime
         scope = runtime.config.source.scope
         return turn(known.event, runtime.identity.vm_name, scope, self.rules)
+
+    def place(self, known: Tracked, judgement: Judgement) -> int | None:
+        """In which turn we act: of a vote given to us alone no other bridge knows."""
+        mine = self.turn(known)
+        return 0 if mine and any(vote.local for vote in judgement.causes) else mine
 
     def concerns(self, known: Tracked) -> bool:
         """Whether this bridge may ever act on it; while the VM's name is unknown it may."""

@@ -154,8 +154,18 @@ class Scales:
             self.speaker.count("dropped", "unchanged")
             return Weighed(Receipt(), self._stands(vote, cast, known, told, now), event)
         cast = [vote, *(one for one in cast if one.voice != vote.voice)]
-        receipt = Receipt(votes=[vote], events=self._recorded(vote, cast, known, now))
+        said, duties = self._recorded(vote, cast, known, now), self._duties(cast, known, now)
+        receipt = Receipt(votes=[vote], events=said, duties=duties)
         return Weighed(receipt, self._stands(vote, cast, known, told, now), event)
+
+    def _duties(self, cast: Sequence[Vote], known: Tracked, now: datetime) -> dict[Event, bool]:
+        """Whether we must tell Azure from now on; nothing changes where others go before us."""
+        rules, event = self.speaker.rules_for(known), (known.event.key, known.life)
+        judgement = judge(known.event, cast, rules, now)
+        if rules.dry_run or not judgement.satisfied:
+            return {event: False}
+        ours = known.missing_since is None and self.speaker.place(known, judgement) == 0
+        return {event: True} if ours else {}
 
     def _stands(
         self,

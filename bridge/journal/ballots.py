@@ -3,7 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -22,13 +22,17 @@ MOST_KEYS = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """Everything that one inbound message changes, written in one transaction."""
+    """Everything that one inbound message changes, written in one transaction.
+
+    `duties` tells of which events we must tell Azure from now on, and of which no longer.
+    """
 
     votes: Sequence[Vote] = ()
     early: Sequence[Given] = ()
     keys: Sequence[tuple[str, str]] = ()
     checkpoint: tuple[str, str, str] | None = None
     events: Sequence[CloudEvent] = ()
+    duties: Mapping[Event, bool] = field(default_factory=dict)
 
 
 def seen(store: Store, key: str, event_key: str) -> bool:
@@ -50,16 +54,21 @@ def receive(store: Store, receipt: Receipt, now: float) -> None:
         )
         if receipt.checkpoint:
             db.execute("INSERT OR REPLACE INTO checkpoint VALUES (?, ?, ?)", receipt.checkpoint)
-        _write_votes(db, receipt.votes)
+        _write_votes(db, receipt, now)
         store.add(db, receipt.events, now)
 
 
-def _write_votes(db: sqlite3.Connection, cast: Sequence[Vote]) -> None:
+def _write_votes(db: sqlite3.Connection, receipt: Receipt, now: float) -> None:
     """One vote per event, life, approver and resource; a later one takes the place of it."""
     db.executemany(
         "INSERT OR REPLACE INTO vote VALUES (?, ?, ?, ?, ?)",
-        [(*_place(vote), _written(vote)) for vote in cast],
+        [(*_place(vote), _written(vote)) for vote in receipt.votes],
     )
+    for event, due in receipt.duties.items():
+        if due:
+            db.execute("INSERT OR IGNORE INTO grants VALUES (?, ?, 'due', ?)", (*event, now))
+        else:
+            _withdraw(db, event)
 
 
 def _place(vote: Vote) -> tuple[str, int, str, str]:
@@ -121,7 +130,7 @@ def end_wait(
         if stray is not None and stray.identity is None:
             name = (stray.seen_as, stray.approval.event_key)
             db.execute("DELETE FROM approval_key WHERE key = ? AND event = ?", name)
-        _write_votes(db, receipt.votes)
+        _write_votes(db, receipt, now)
         store.add(db, receipt.events, now)
 
 
@@ -176,11 +185,6 @@ def undecided(store: Store) -> list[tuple[Event, GrantState | None]]:
         WHERE g.state = 'due' OR (g.state IS NULL AND v.event IN (SELECT key FROM tracked))"""
     )
     return [((event, life), state) for event, life, state in rows]
-
-
-def cast_by_itself(store: Store, vote: Vote, events: Sequence[CloudEvent], now: float) -> None:
-    """A vote that no message brought."""
-    receive(store, Receipt(votes=[vote], events=events), now)
 
 
 def reminded(store: Store, event: Event) -> set[str]:

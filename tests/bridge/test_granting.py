@@ -295,6 +295,58 @@ async def test_who_was_due_and_could_not_says_that_it_failed_when_the_event_is_g
     assert told["data"]["approver"] == "orders"
 
 
+async def test_what_was_enough_and_ended_before_anybody_looked_is_said_to_have_failed(two):
+    bridge, follower = await two.bridge(), await two.bridge("vm-1")
+    for one in (bridge, follower):
+        await one.hear(event_id(two))
+    two.world.cancel("e")
+    again, follower_again = await two.bridge(), await two.bridge("vm-1")
+    for one in (again, follower_again):
+        await one.consider()
+    assert await again.became() == [("failed", None)]
+    assert await follower_again.became() == []
+
+
+async def test_a_hold_before_anybody_looked_leaves_nothing_to_fail(two):
+    bridge = await two.bridge()
+    await bridge.hear(event_id(two), approver="a")
+    await bridge.hear(event_id(two), approver="b", decision="hold")
+    two.world.cancel("e")
+    await bridge.poll()
+    await bridge.consider()
+    assert await bridge.became() == [("recorded", None)]
+
+
+async def test_who_is_due_by_other_votes_than_those_that_lapsed_is_due_all_the_same(two):
+    bridge = await two.bridge()
+    key = event_id(two)
+    two.world.fault("status", methods=["POST"], status=500)
+    await bridge.hear(key, approver="a")
+    await bridge.consider()
+    two.world.update("e", type="Redeploy")
+    await bridge.poll()
+    await bridge.hear(key, approver="b")
+    bridge.granting.posting._tries.clear()
+    await bridge.consider()
+    assert await state(bridge, key) == "due"
+    two.world.cancel("e")
+    await bridge.poll()
+    await bridge.consider()
+    assert await bridge.became() == [("refused", "superseded"), ("failed", None)]
+
+
+async def test_who_was_due_is_so_no_longer_when_the_event_leaves_its_vm(two):
+    bridge = await two.bridge()
+    key = event_id(two)
+    two.world.fault("status", methods=["POST"], status=500)
+    await bridge.hear(key)
+    await bridge.consider()
+    two.world.update("e", resources=["vm-1"])
+    await bridge.poll()
+    await bridge.consider()
+    assert await state(bridge, key) is None
+
+
 async def test_who_was_due_when_the_event_started_at_its_time_says_that_it_failed(two):
     key = plan(two, "soon", notice="1s")
     bridge = await two.bridge()

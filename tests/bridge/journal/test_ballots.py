@@ -85,6 +85,17 @@ def test_nothing_of_it_is_written_when_something_cannot_be(store):
     assert checkpoints(store, "bus") == {}
 
 
+def test_a_vote_that_is_enough_brings_its_duty_and_one_against_it_takes_it_back(store):
+    receive(store, Receipt([cast()], duties={EVENT: True}), NOW)
+    assert grant_of(store, EVENT) == "due"
+    receive(store, Receipt([cast(decision="hold")], duties={EVENT: False}), NOW)
+    assert grant_of(store, EVENT) is None
+    mark(store, EVENT, "granted", (), NOW)
+    for due in (True, False):
+        receive(store, Receipt([cast()], duties={EVENT: due}), NOW)
+        assert grant_of(store, EVENT) == "granted"
+
+
 def test_one_voice_has_one_vote_and_the_later_one_stands(store):
     receive(store, Receipt([cast()]), NOW)
     held = cast(decision="hold", resource=ME.swapcase(), at=NOON + SECOND)
