@@ -70,6 +70,7 @@ class Dispatcher:
     _breaks: int = 0
     _asked: float = 0.0
     _busy: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _entered: Place = field(default_factory=Place)
 
     def __post_init__(self) -> None:
         self.outgoing = Outgoing(self.name, self.settings, self.journal, self.status)
@@ -108,7 +109,8 @@ class Dispatcher:
         await self._pump(send, news, loss)
 
     async def _enter(self, stack: AsyncExitStack, loss: Loss) -> Send:
-        here = replace(self.place(), sink=self.name, lost=loss.tell)
+        self._entered = self.place()
+        here = replace(self._entered, sink=self.name, lost=loss.tell)
         return await stack.enter_async_context(self.plugin.open(self.settings, here))
 
     async def _leave(self, stack: AsyncExitStack) -> None:
@@ -147,11 +149,13 @@ class Dispatcher:
                 until = min(until, time.monotonic() + _patience(await self._next()))
 
     async def _pump(self, send: Send, news: asyncio.Event, loss: Loss) -> None:
-        """Send batches until one fails as a whole, the far side is gone, or wants nothing more."""
+        """Send until a batch fails as a whole, or the sink must be entered anew, or never."""
         while not self.stopped:
             news.clear()
             if loss.problem is not None:
                 self._lose(loss.problem)
+                return
+            if self.place() != self._entered:  # a name is known now, for topics and client ids
                 return
             rows = await self._next()
             if not rows:

@@ -99,6 +99,7 @@ class Identity:
         self._written = self.journal.generation
         text = json.dumps(asdict(instance))
         await self.journal.run(lambda store: store.remember(instance=text))
+        self.journal.announce()  # sinks were entered without these names
 
 
 def place(vm_name: str | None, instance: Instance) -> Place:

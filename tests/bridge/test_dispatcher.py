@@ -10,7 +10,7 @@ from support.journal_tools import about, opened
 
 from bridge import supervise
 from bridge.journal.places import replay_letter, replay_sink
-from bridge.plugins import Rejected, Unavailable
+from bridge.plugins import Place, Rejected, Unavailable
 
 
 @pytest.fixture
@@ -561,6 +561,22 @@ async def test_a_far_side_that_goes_away_in_silence_is_entered_anew_before_there
         await until(lambda: worker.status.state == "connected")
         assert far_side.left == 1
     assert (far_side.batches, worker.status.attempts_failed) == ([], 0)
+
+
+async def test_a_sink_is_entered_anew_once_the_names_for_its_topics_are_known(journal):
+    far_side, here = FarSide(), [Place({"vm_name": None})]
+    worker = dispatcher_for(journal, far_side)
+    worker.place = lambda: here[-1]
+    async with at_work(worker):
+        await record(journal, about("A", 1))
+        await until(lambda: far_side.taken == ["A/1"])
+        here.append(Place({"vm_name": "vm-0"}))
+        journal.announce()
+        await until(lambda: far_side.entered == 2)
+        await record(journal, about("A", 2))
+        await until(lambda: far_side.taken == ["A/1", "A/2"])
+    assert [place.names["vm_name"] for place in far_side.places] == [None, "vm-0"]
+    assert (far_side.entered, worker.status.attempts_failed) == (2, 0)
 
 
 async def test_a_session_that_is_over_cannot_end_the_next_one(journal, hurry):

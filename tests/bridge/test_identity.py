@@ -64,6 +64,12 @@ async def test_instance_metadata_tells(journal, metadata):
     assert described["zone"] == "2"
 
 
+async def test_sinks_hear_of_it_at_once(journal, metadata):
+    with journal.news() as news:
+        await identity(journal).learn(metadata)
+        assert news.is_set()
+
+
 async def test_it_is_asked_once_in_a_while(journal, metadata, simulator):
     me = identity(journal)
     await me.learn(metadata)

@@ -41,6 +41,7 @@ async def test_an_approval_of_mosquitto_pub_starts_what_mosquitto_sub_read_of(
     async with (
         mqtt_stage(tmp_path, mosquitto, root, response_topic=desk_of(root)) as at,
         mosquitto_sub(mosquitto, f"{root}/events/#") as found,
+        mosquitto_sub(mosquitto, f"{root}/bridges/#") as presence,
     ):
         await at.start()
         await at.until_said("approvals.connected")
@@ -67,6 +68,10 @@ async def test_an_approval_of_mosquitto_pub_starts_what_mosquitto_sub_read_of(
             stories.get(envelope(message)["subject"], []).append(kind(message))
         expected = ["scheduled", "approval.granted", "started", "completed"]
         assert stories == {one: expected, two: expected}
+        await presence.until(lambda got: len(got) > 1, "birth and end of a bridge that was new")
+        told = [json.loads(each["payload"]) for each in presence.messages]
+        assert [each["status"] for each in told] == ["online", "offline"]
+        assert {each["client"] for each in told} == {f"seb-{told[0]['vmId']}-sink-plant"}
 
 
 async def test_an_approval_that_waited_and_met_two_deaths_is_acted_on_once(
