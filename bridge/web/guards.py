@@ -172,6 +172,8 @@ async def _read_body(request: web.Request) -> None:
     """Take the body in, so that one that is too large or never ends is refused by all paths."""
     if request.method in SAFE_METHODS:
         return
+    if (request.content_length or 0) > request.client_max_size:
+        raise web.HTTPRequestEntityTooLarge(request.client_max_size, request.content_length or 0)
     try:
         async with asyncio.timeout(_BODY_PATIENCE):
             await request.read()

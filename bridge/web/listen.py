@@ -23,11 +23,14 @@ class CannotListen(OSError):
 
 
 class _Quiet(logging.Filter):
-    """What is not HTTP is answered with 400; anybody can send it, so it is no line in the log."""
+    """What is not HTTP is answered with 400, and who hangs up with nothing; anybody can do that.
+
+    So neither is a line in the log.
+    """
 
     def filter(self, record: logging.LogRecord) -> bool:
         found = record.exc_info[1] if record.exc_info else None
-        return not isinstance(found, HttpProcessingError)
+        return not isinstance(found, HttpProcessingError | ConnectionError)
 
 
 _wire = logging.getLogger(f"{__name__}.wire")
@@ -44,7 +47,12 @@ async def runner(
     for table in tables:
         app.add_routes(table)
     made = web.AppRunner(
-        app, access_log=None, logger=_wire, shutdown_timeout=_SHUTDOWN, keepalive_timeout=75.0
+        app,
+        access_log=None,
+        logger=_wire,
+        shutdown_timeout=_SHUTDOWN,
+        keepalive_timeout=75.0,
+        auto_decompress=False,
     )
     await made.setup()
     return made

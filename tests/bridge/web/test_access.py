@@ -242,6 +242,25 @@ async def test_a_body_that_never_comes_is_not_waited_for(guarded, monkeypatch):
     assert answer.startswith(b"HTTP/1.1 408 ")
 
 
+async def test_a_body_that_is_announced_too_large_is_not_waited_for(guarded):
+    head = "POST /api/v1/sinks/bus/replay HTTP/1.1\r\nHost: localhost\r\nContent-Length: 65537\r\n"
+    answer = await raw(guarded, f"{head}Authorization: Bearer ops-secret\r\n\r\n".encode())
+    assert answer.startswith(b"HTTP/1.1 413 ")
+
+
+@pytest.mark.parametrize("length", ["Content-Length: 9", "Transfer-Encoding: chunked"])
+async def test_who_hangs_up_in_the_middle_of_a_body_is_no_line_in_the_log(guarded, caplog, length):
+    head = f"POST /api/v1/sinks/bus/replay HTTP/1.1\r\nHost: localhost\r\n{length}\r\n"
+    at = guarded.served.http
+    _, writer = await asyncio.open_connection(at.host, at.port)
+    writer.write(f"{head}Authorization: Bearer ops-secret\r\n\r\n9\r\n{{".encode())
+    await writer.drain()
+    await asyncio.sleep(0.05)  # so that the bridge waits for the rest when the line goes dead
+    writer.transport.abort()
+    await asyncio.sleep(0.05)
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+
+
 async def raw(running, data):
     reader, writer = await asyncio.open_connection(
         running.served.http.host, running.served.http.port

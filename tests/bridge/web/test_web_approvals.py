@@ -146,9 +146,10 @@ async def test_a_cloudevent_is_taken_in_either_mode(tmp_path):
         (vote(), {"Content-Type": "text/plain"}, 415, None),
         (vote(), {"Content-Type": "application/cloudevents-batch+json"}, 415, None),
         (vote(), {"Content-Encoding": "identity"}, 415, None),
+        (vote(), {"Content-Encoding": "gzip"}, 415, None),
         (" " * 65537, {}, 413, None),
     ],
-    ids=range(12),
+    ids=range(13),
 )  # fmt: skip
 async def test_what_does_not_count_is_a_problem_with_its_status(
     tmp_path, body, headers, status, reason
