@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, model_validator
 from bridge.fields import Secret, Settings
 from bridge.model import ScheduledEvent
 from bridge.signatures import Key, read_key
-from bridge.votes import AUTO, DECISIONS, SINK, Decision, Given, Refusal, Vote
+from bridge.votes import AUTO, CONTROL, DECISIONS, SINK, Decision, Given, Refusal, Vote
 
 TOLERANCE = timedelta(minutes=5)
 """How far clocks may differ, and how old a signature over HTTP may be."""
@@ -90,10 +90,17 @@ def denied(allow: Sequence[Allow], vote: Vote, event: ScheduledEvent) -> Refusal
         return None
     objections = [_objection(rule, vote, event) for rule in allow if rule.approver == vote.approver]
     if not objections:
-        return Refusal("unauthorized", f"{vote.approver} is not in approvals.allow")
+        return Refusal("unauthorized", f"{vote.approver} is not in approvals.allow{_mend(vote)}")
     if None in objections:
         return None
     return Refusal("unauthorized", f"{vote.approver} {objections[-1]}")
+
+
+def _mend(vote: Vote) -> str:
+    """Who may open the control socket is the operator, and may know how to be let in."""
+    if vote.via != CONTROL:
+        return ""
+    return f"; add {{approver: {vote.approver}, via: control}} to it, or sign the vote"
 
 
 def speaks_for_all(allow: Iterable[Allow], vote: Vote, event: ScheduledEvent) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from bridge.allowing import Allow
 from bridge.config.approvals import Approvals
 from bridge.config.models import Http
+from bridge.config.rights import uncounted
 from bridge.fields import write_duration
 from bridge.quorum import Approvers, Count, Require
 
@@ -31,6 +32,7 @@ def describe_approvals(asked: Approvals, http: Http) -> Iterator[str]:
     if asked.allow:
         yield "Nobody else may vote, through whatever door."
     yield _enough(asked.require)
+    yield from uncounted(asked)
     if asked.require != "any" and not asked.sources:
         yield (
             "Votes given to this bridge are not known to others, and approvals.from names no "

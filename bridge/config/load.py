@@ -13,6 +13,7 @@ from bridge import platform
 from bridge.config.errors import ConfigError, Problem, explain, mask, write_path
 from bridge.config.models import Config
 from bridge.config.named import build_sinks, build_sources
+from bridge.config.rights import useless
 from bridge.config.syntax import KeyPath, Malformed, Parsed, parse
 
 LARGEST_FILE = 1024**2
@@ -113,6 +114,7 @@ def _build(data: Any, file: Path | None) -> tuple[Config | None, list[Problem]]:
         config = Config.model_validate({**given, "sinks": sinks}, context={"file": file})
     except ValidationError as error:
         return None, [*explain(error, Config, given), *problems]
+    problems = problems or list(useless(config.approvals, config.http))
     return (None if problems else config), problems
 
 

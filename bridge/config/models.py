@@ -166,14 +166,6 @@ class Config(Settings):
 
     _file: Path | None = PrivateAttr(None)
 
-    @model_validator(mode="after")
-    def _known_tokens(self) -> Self:
-        names = {token.name for token in self.http.tokens}
-        for rule in self.approvals.allow:
-            if rule.token is not None and rule.token not in names:
-                raise ValueError(f"approvals.allow: {rule.token!r} is no name in http.tokens")
-        return self
-
     def model_post_init(self, context: Any, /) -> None:
         self._file = context.get("file") if context else None
 

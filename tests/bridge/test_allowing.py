@@ -11,7 +11,7 @@ from support.world import ME, NOON, NOTICE, OTHER, SECOND, scheduled_event
 
 from bridge.allowing import TOLERANCE, Allow, denied, named, speaks_for_all, stale
 from bridge.policy import Rules, judge
-from bridge.votes import AUTO, SINK, Approval, Given
+from bridge.votes import AUTO, CONTROL, SINK, Approval, Given
 
 EVENT = scheduled_event()
 HMAC = {"hmac": f"whsec_{base64.b64encode(bytes(32)).decode()}"}
@@ -39,6 +39,13 @@ def test_who_is_not_listed_has_no_rights_whatever_was_proved():
         assert "billing is not in approvals.allow" in why(
             [rule()], approver="billing", verified=verified
         )
+
+
+def test_who_may_open_the_socket_is_told_how_to_be_listed():
+    assert why([rule()], approver="uid 0", via=CONTROL) == (
+        "unauthorized: uid 0 is not in approvals.allow; "
+        "add {approver: uid 0, via: control} to it, or sign the vote"
+    )
 
 
 @pytest.mark.parametrize("via", [AUTO, SINK])

@@ -764,7 +764,13 @@ def test_no_sources_are_as_good_as_none(read):
         ("allow: [{approver: a, key: x}]", "approvals.allow[0].key: unknown key; did you mean keys?"),
         ("allow: [{approver: a, keys: [{}]}]", "approvals.allow[0].keys[0]: needs either hmac or"),
         ("allow: [{approver: a, keys: [{hmac: x}]}]", "begins with whsec_"),
-        ("allow: [{approver: a, token: t}]", "'t' is no name in http.tokens"),
+        ("allow: [{approver: a, token: t}]", "approvals.allow[0].token: 't' is no name in http.tokens"),
+        ("allow: [{approver: a, via: htp}]",
+         "approvals.allow[0].via: 'htp' is no channel; there are control, http"),
+        ("allow: [{approver: a}], require: {approvers: [a, uid 0]}",
+         "approvals.require: uid 0 has no entry in approvals.allow by which it may approve"),
+        ("allow: [{approver: a, decisions: [hold]}], require: {approvers: [a]}",
+         "approvals.require: a has no entry in approvals.allow by which it may approve"),
         (f"allow: [{{approver: a, keys: [{{hmac: {WHSEC}}}]}}, {{approver: b, keys: [{{hmac: {WHSEC}}}]}}]",
          "allow: a and b have the same key or token"),
         ("auto: [{}]", "approvals.auto[0]: needs at least one of event_source"),
@@ -779,6 +785,21 @@ def test_no_sources_are_as_good_as_none(read):
 def test_what_is_wrong_with_approvals_is_explained(problems, tail, keys, said):
     [found] = problems(approvals(keys))
     assert said in found
+
+
+def test_an_approvers_token_must_be_one_that_may_approve(problems, read):
+    entry = "approvals: {allow: [{approver: a, token: t}]}"
+    [found] = problems(f"{{{entry}, http: {{tokens: [{{name: t, token: x, scopes: [read]}}]}}}}")
+    assert found.endswith("approvals.allow[0].token: the token t has no scope approve")
+    assert read(f"{{{entry}, http: {{tokens: [{{name: t, token: x}}]}}}}").approvals.allow
+
+
+def test_an_approver_that_is_asked_for_may_be_a_channel_or_the_operators_own_rule(read, tail):
+    allow = (
+        "allow: [{approver: a, via: desk}, {approver: b, via: http}, {approver: c, via: control}]"
+    )
+    wanted = "require: {approvers: [a, b, c, auto, 'sink:drain']}"
+    assert len(read(approvals(f"from: {{{DESK}}}", allow, wanted)).approvals.allow) == 3
 
 
 def test_a_limit_has_the_unit_of_its_key(problems, tail):
@@ -837,6 +858,21 @@ def test_rights_rules_and_reminders_are_described_in_sentences(read, tail):
     assert WHSEC not in f"{said} {config!r} {config.model_dump(mode='json', fallback=str)}"
     named = describe(read(approvals("require: {approvers: [a, b]}")))
     assert "A scheduled event is approved when all of these have, verified: a, b." in named
+
+
+def test_check_says_whose_votes_would_not_count(read, tail):
+    bus = f"from: {{{DESK}}}"
+    lost = "From desk only signed approvals count, for the policy asks for verified approvers."
+    assert lost in describe(read(approvals(bus, "require: {count: 2}")))
+    assert lost not in describe(read(approvals(bus, "require: any")))
+    nobody = (
+        "On the control socket only signed votes count: no entry is for a user of this machine, "
+        "as {approver: uid 0, via: control} would be for root."
+    )
+    assert nobody in describe(read(approvals("allow: [{approver: a}]")))
+    assert nobody in describe(read(approvals("allow: [{approver: uid 0, via: http}]")))
+    assert nobody not in describe(read(approvals("allow: [{approver: uid 0}]")))
+    assert nobody not in describe(read(approvals("dry_run: true")))
 
 
 def test_the_fingerprint_knows_the_keys_of_a_source(read, tail):
