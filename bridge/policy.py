@@ -99,7 +99,7 @@ def judge(event: ScheduledEvent, votes: Iterable[Vote], rules: Rules, now: datet
     ends = {vote: vote.at + rules.hold_timeout for vote in standing if _holds(vote, released)}
     active = [vote for vote, end in ends.items() if now < end]
     found = tally(event, approvals, rules.require, lambda vote: _for_all(vote, event, rules))
-    free = [*(v.at for v in standing if v.decision == "release"), *ends.values()]
+    free = [*(v.at for v in standing if v.decision == "release" or v.lifts), *ends.values()]
     return Judgement(
         satisfied=found.since is not None and not active,
         have=found.have,

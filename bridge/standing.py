@@ -1,5 +1,6 @@
 """Which vote stands: what lapses with a change of the event, what is older, what is no news."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 from bridge.model import ScheduledEvent
@@ -37,6 +38,12 @@ def unchanged(vote: Vote, standing: Vote, event: ScheduledEvent, hold_timeout: t
     if vote.verified and not standing.verified:
         return False
     return vote.decision != "hold" or vote.at < standing.at + hold_timeout
+
+
+def renewed(standing: Vote, vote: Vote) -> Vote:
+    """*standing*, said again by *vote*: what is older than the later of them replaces neither."""
+    position, signed_at = vote.position or standing.position, vote.signed_at or standing.signed_at
+    return replace(standing, position=position, signed_at=signed_at)
 
 
 def older(vote: Vote, standing: Vote) -> bool:

@@ -85,6 +85,7 @@ class Vote:
     """One voice: the latest of one approver for one resource in one life of a scheduled event.
 
     `at` is when it began to count here; `resource` is empty when it was given for all of them.
+    `lifts` tells that the same voice held before.
     """
 
     event_key: str
@@ -102,6 +103,7 @@ class Vote:
     about: Announced = field(default_factory=lambda: Announced("", (), None))
     signed_at: datetime | None = None
     local: bool = False
+    lifts: bool = False
 
     @property
     def voice(self) -> tuple[str, str]:

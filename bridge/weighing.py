@@ -1,7 +1,7 @@
 """From an approval to a vote: whether it counts, waits or is refused, and what is said of that."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from bridge.allowing import stale
@@ -12,7 +12,7 @@ from bridge.outcomes import Outcome, voice_given, voice_of
 from bridge.policy import as_vote, judge, objection
 from bridge.runtime import Runtime
 from bridge.speaker import Speaker
-from bridge.standing import older, unchanged
+from bridge.standing import older, renewed, unchanged
 from bridge.state import State, Tracked
 from bridge.votes import Became, Given, LocalOutcome, Refusal, Vote
 
@@ -152,7 +152,10 @@ class Scales:
         timeout = self.speaker.rules.hold_timeout
         if standing is not None and unchanged(vote, standing, known.event, timeout):
             self.speaker.count("dropped", "unchanged")
-            return Weighed(Receipt(), self._stands(vote, cast, known, told, now), event)
+            again = renewed(standing, vote)
+            receipt = Receipt(votes=[again] if again != standing else [])
+            return Weighed(receipt, self._stands(vote, cast, known, told, now), event)
+        vote = replace(vote, lifts=standing is not None and standing.decision == "hold")
         cast = [vote, *(one for one in cast if one.voice != vote.voice)]
         said, duties = self._recorded(vote, cast, known, now), self._duties(cast, known, now)
         receipt = Receipt(votes=[vote], events=said, duties=duties)

@@ -201,6 +201,31 @@ async def test_the_second_vm_waits_and_takes_over_when_the_first_is_silent(two):
     assert await second.became() == [("granted", None)]
 
 
+async def test_the_second_vm_waits_also_after_a_hold_that_became_an_approval(two):
+    second = await two.bridge("vm-1", takeover_after="1s")
+    key = event_id(two)
+    await second.hear(key, approver="a")
+    await second.hear(key, approver="b", decision="hold")
+    await asyncio.sleep(1)
+    await second.hear(key, approver="b")
+    await second.consider()
+    assert two.posts() == []
+
+
+async def test_who_leads_does_not_wait_for_a_clock_that_was_set_back(two, monkeypatch):
+    class Ahead(datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return datetime.now(tz) + timedelta(hours=1)
+
+    bridge = await two.bridge()
+    with monkeypatch.context() as patch:
+        patch.setattr("bridge.approvals.datetime", Ahead)
+        await bridge.hear(event_id(two))
+    await bridge.consider()
+    assert len(two.posts()) == 1
+
+
 async def test_the_second_vm_settles_silently_when_the_first_has_acted(two):
     first = await two.bridge("vm-0")
     second = await two.bridge("vm-1", takeover_after="1s")

@@ -222,6 +222,16 @@ async def test_an_older_signature_never_replaces_a_newer_one(two):
     assert counted(bridge, "dropped", "older") == 1
 
 
+@pytest.mark.parametrize(("said", "between"), [("hold", "approve"), ("approve", "hold")])
+async def test_what_was_signed_before_the_same_was_said_again_comes_too_late(two, said, between):
+    bridge = await two.bridge(allow=BOTH, dry_run=True)
+    await born_earlier(bridge)
+    for name, age, decision in (("w-1", 30, said), ("w-2", 10, said), ("w-3", 20, between)):
+        message = ORDERS.delivery(event_id(two), name=name, age=age, decision=decision)
+        await bridge.intake.take(message, "bus", must_sign=True)
+    assert [vote.decision for vote in await cast(bridge, event_id(two))] == [said]
+
+
 async def test_keys_are_written_with_the_vote(two):
     bridge = await two.bridge(allow=BOTH)
     key = event_id(two)

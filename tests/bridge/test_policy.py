@@ -140,6 +140,11 @@ def test_a_release_lifts_the_hold_and_is_no_approval():
     assert (found.satisfied, found.since) == (True, NOON + SECOND)
 
 
+def test_an_approval_that_lifts_its_own_hold_makes_it_enough_from_then_on():
+    lifted = cast(approver="billing", at=NOON + SECOND, lifts=True)
+    assert judge(EVENT, [cast(), lifted], ANY, NOON + SECOND).since == NOON + SECOND
+
+
 def test_a_release_without_a_resource_lifts_all_holds_of_its_approver_and_of_nobody_else():
     holds = [cast(approver=name, decision="hold") for name in ("a", "b")]
     lifted = cast(approver="a", decision="release", resource="", at=NOON + SECOND)
