@@ -49,9 +49,9 @@ class Fleet:
                 self._workers[name] = self._start(name, settings)
 
     def _resume(self) -> None:
-        for status in self.status.values():
-            status.resume(time.time())
-        self.journal.announce()
+        resumed = [status.resume(time.time()) for status in self.status.values()]
+        if any(resumed):
+            self.journal.announce()
 
     def _start(self, name: str, settings: SinkSettings) -> Worker:
         status = SinkStatus(settings.type, settings.required, since=time.time())

@@ -90,3 +90,24 @@ def test_one_sink_does_not_bring_another():
     loaded = loaded_by("import bridge.plugins; bridge.plugins.find_sink('stdout')")
     public = {name for name in loaded if name.startswith("sinks.") and "._" not in name}
     assert public == {"sinks.stdout"}
+
+
+FIRST_POLL = """
+import os, sys
+from bridge.cli import main
+from bridge.metadata import Metadata
+async def fetch(_):
+    print(*sys.modules, flush=True)
+    os._exit(0)
+Metadata.fetch = fetch
+sys.exit(main(["run", "-c", {config!r}]))
+"""
+
+
+def test_the_first_poll_waits_for_nothing_that_only_its_answer_needs(tmp_path):
+    config = tmp_path / "config.yaml"
+    config.write_text(f"source: {{endpoint: 'http://127.0.0.1:9'}}\nstate_dir: {tmp_path}\n")
+    loaded = set(run(FIRST_POLL.format(config=str(config))).split())
+    assert {"bridge.poller", "bridge.journal"} <= loaded
+    desk = {"bridge.approvals", "bridge.granting", "bridge.listeners", "bridge.drilling"}
+    assert loaded & {*desk, "aiohttp.web", "bridge.web", "cloudevents"} == set()

@@ -84,7 +84,7 @@ class ApprovalPlugin(Generic[A]):
     open: Callable[[A, Place, Listening], AbstractAsyncContextManager[AsyncIterator[Delivery]]]
 
 
-def installed_approvals() -> dict[str, EntryPoint]:
+def installed_approvals() -> Mapping[str, EntryPoint]:
     return installed(APPROVALS)
 
 

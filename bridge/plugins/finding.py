@@ -1,5 +1,7 @@
 """How plugins are found: by entry point, ours through the same door as anyone's."""
 
+from collections.abc import Mapping
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import TypeVar
 
@@ -11,13 +13,19 @@ EXTRAS = ("kafka", "mqtt", "template")
 P = TypeVar("P")
 
 
-def installed(group: str) -> dict[str, EntryPoint]:
+@cache
+def installed(group: str) -> Mapping[str, EntryPoint]:
+    """Looked up once: it means to open a file of every package that is installed."""
     return {point.name: point for point in entry_points(group=group)}
 
 
 def find(group: str, word: str, kind: str, wanted: type[P]) -> P:
     """Return the plugin *kind* of a group, importing its module, or say why not."""
     known = installed(group)
+    if kind not in known:
+        # It may have been installed since we looked, and be asked for by a reload.
+        installed.cache_clear()
+        known = installed(group)
     if kind not in known:
         there_are = ", ".join(sorted(known)) or "none: install the package (pip install -e .)"
         raise Misconfigured(f"there is no {word} type {kind!r}; there are {there_are}")

@@ -61,7 +61,7 @@ class FormatPlugin(Generic[F]):
     stale: Literal["deliver", "skip"] = "deliver"
 
 
-def installed_formats() -> dict[str, EntryPoint]:
+def installed_formats() -> Mapping[str, EntryPoint]:
     return installed(FORMATS)
 
 

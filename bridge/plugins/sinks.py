@@ -121,7 +121,7 @@ def open_format(settings: SinkSettings, default: str = "cloudevents") -> Format:
     return format_
 
 
-def installed_sinks() -> dict[str, EntryPoint]:
+def installed_sinks() -> Mapping[str, EntryPoint]:
     return installed(SINKS)
 
 

@@ -40,22 +40,47 @@ def test_an_unknown_type_is_answered_with_those_that_there_are():
         find_sink("stdou")
 
 
-def test_without_entry_points_the_error_says_what_to_do(monkeypatch):
-    monkeypatch.setattr(bridge.plugins.finding, "entry_points", lambda group: ())
+@pytest.fixture
+def entry_points(monkeypatch):
+    """Let the packages that are installed name these, and no others."""
+
+    def name(*points):
+        monkeypatch.setattr(bridge.plugins.finding, "entry_points", lambda group: points)
+
+    bridge.plugins.finding.installed.cache_clear()
+    yield name
+    bridge.plugins.finding.installed.cache_clear()
+
+
+def test_without_entry_points_the_error_says_what_to_do(entry_points):
+    entry_points()
     with pytest.raises(Misconfigured, match="none: install the package"):
         find_sink("stdout")
 
 
+def test_what_is_installed_is_looked_up_once(entry_points, monkeypatch):
+    entry_points(EntryPoint("odd", "odd_sink:sink", bridge.plugins.sinks.SINKS))
+    assert set(installed_sinks()) == {"odd"}
+    monkeypatch.delattr(bridge.plugins.finding, "entry_points")
+    assert set(installed_sinks()) == {"odd"}
+
+
+def test_a_sink_that_was_installed_since_then_is_found_all_the_same(plugin_module, entry_points):
+    entry_points()
+    assert not installed_sinks()
+    plugin_module("from sinks.stdout import sink")
+    assert find_sink("odd") is find_sink("odd")
+
+
 @pytest.fixture
-def plugin_module(tmp_path, monkeypatch):
+def plugin_module(tmp_path, monkeypatch, entry_points):
     """Write a module and make `odd` a sink type that names it."""
 
     def write(text, value="odd_sink:sink"):
         (tmp_path / "odd_sink.py").write_text(text)
         monkeypatch.syspath_prepend(tmp_path)
         monkeypatch.delitem(sys.modules, "odd_sink", raising=False)
-        point = EntryPoint("odd", value, bridge.plugins.sinks.SINKS)
-        monkeypatch.setattr(bridge.plugins.finding, "entry_points", lambda group: (point,))
+        entry_points(EntryPoint("odd", value, bridge.plugins.sinks.SINKS))
 
     yield write
     sys.modules.pop("odd_sink", None)

@@ -90,9 +90,12 @@ def register() -> Any:
         found = tuple(original(group=group))
         return (*found, point) if group == bridge.plugins.approvals.APPROVALS else found
 
-    bridge.plugins.finding.entry_points = entry_points
+    def use(function: Any) -> None:
+        bridge.plugins.finding.entry_points = function
+        bridge.plugins.finding.installed.cache_clear()
 
     def undo() -> None:
-        bridge.plugins.finding.entry_points = original
+        use(original)
 
+    use(entry_points)
     return undo
