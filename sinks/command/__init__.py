@@ -22,7 +22,7 @@ from bridge.plugins import (
     write_duration,
 )
 from sinks.command.environment import variables
-from sinks.command.running import Ended, Task, run
+from sinks.command.running import KEPT, Ended, Task, run
 from sinks.command.settings import CommandSettings
 
 _LATER = 75
@@ -33,9 +33,7 @@ _WORTH_HIDING = 6
 
 def judge(ended: Ended, settings: CommandSettings, hidden: Sequence[str] = ()) -> Result:
     """What an exit code means, with the end of the output, in which *hidden* is not shown."""
-    output = ended.output.decode("utf-8", "replace").strip()
-    for text in sorted(hidden, key=len, reverse=True):
-        output = output.replace(text, "***")
+    output = _without(hidden, ended).strip()
     said = f": {output}" if output else ""
     code, approves = ended.code, settings.then == "approve"
     if code == 0:
@@ -48,6 +46,18 @@ def judge(ended: Ended, settings: CommandSettings, hidden: Sequence[str] = ()) -
     if code == _LATER:
         return Unavailable(f"it asks for another time (exit code {_LATER}){said}")
     return Rejected(f"exit code {code}{said}")
+
+
+def _without(hidden: Sequence[str], ended: Ended) -> str:
+    output = ended.output.decode("utf-8", "replace")
+    for text in sorted(hidden, key=len, reverse=True):
+        output = output.replace(text, "***")
+    if len(ended.output) < KEPT:
+        return output
+    # What is kept may begin in the middle of one.
+    ends = (text[-size:] for text in hidden for size in range(2, min(len(text), KEPT)))
+    half = max((end for end in ends if output.startswith(end)), key=len, default="")
+    return f"***{output[len(half) :]}" if half else output
 
 
 def _signal(number: int) -> str:

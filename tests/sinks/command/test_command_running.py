@@ -177,6 +177,14 @@ async def test_secrets_are_read_again_for_each_run_and_never_repeated(tmp_path):
         await outcome(settings)
 
 
+@pytest.mark.parametrize("more", [3988, 3990, 3995, 3998])
+async def test_half_a_secret_where_the_output_was_cut_is_not_shown_either(more):
+    script = f'printf "long before $TOKEN"; head -c {more} /dev/zero | tr "\\0" x; exit 1'
+    said = str(await outcome(shell(script, env={"TOKEN": "t0p-s3cret-1"})))
+    assert said.removeprefix("exit code 1: ").strip("x") in {"***", "long before ***", " ***"}
+    assert said.endswith("x" * more)
+
+
 async def test_it_runs_where_it_is_told_to(tmp_path):
     assert await outcome(command("pwd")) == Delivered("/")
     assert await outcome(command("pwd", cwd=str(tmp_path))) == Delivered(str(tmp_path))
