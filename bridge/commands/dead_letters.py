@@ -103,8 +103,13 @@ def _row(letter: dict[str, Any], now: datetime) -> tuple[object, ...]:
         letter["subject"],
         letter["attempts"],
         clock(letter["lastAttempt"], now),
-        letter["reason"],
+        _short(letter["reason"]),
     )
+
+
+def _short(reason: str) -> str:
+    """Its beginning and its end, where a program says why it failed; `show` has all of it."""
+    return reason if len(reason) <= 300 else f"{reason[:60]} … {reason[-200:]}"
 
 
 def one(letter: dict[str, Any], now: datetime) -> str:

@@ -159,6 +159,17 @@ async def test_dead_letters_are_listed_shown_replayed_and_dropped(seb, running):
     assert json.loads((await seb(dead_letters, "list", "--json"))[1])["deadLetters"] == []
 
 
+async def test_of_a_long_reason_the_list_has_the_beginning_and_the_end(seb, running):
+    [told] = await announce(running.journal, FIRST)
+    reason = f"exit code 3: {'so it went on ' * 200}and then the disk was full"
+    await kill(running.journal, "bus", told, reason)
+    [_, row] = (await seb(dead_letters, "list"))[1].splitlines()
+    assert "exit code 3: so it went on" in row
+    assert row.endswith("and then the disk was full")
+    assert len(row) < 500
+    assert reason in (await seb(dead_letters, "show", "bus:1"))[1]
+
+
 async def test_dead_letters_of_one_sink_only(seb, running):
     (told,) = await announce(running.journal, FIRST)
     await kill(running.journal, "bus", told)
