@@ -217,10 +217,10 @@ async def test_a_connection_that_ends_in_silence_is_told_and_one_that_we_end_is_
     told: list[Unavailable] = []
     here = replace(place(mine), lost=told.append)
     made = settings(broker.port, mine, client_id=f"silent-{mine}")
-    async with asyncio.timeout(PATIENCE), sink.open(made, here):
-        async with sink.open(made, place(mine)):  # takes the other one's place
-            while not told:
-                await asyncio.sleep(0.01)
+    twin = sink.open(made, place(mine))
+    async with asyncio.timeout(PATIENCE), sink.open(made, here), twin:
+        while not told:
+            await asyncio.sleep(0.01)
     async with asyncio.timeout(PATIENCE), sink.open(made, here) as sending:
         await sending([make(1)])
     assert [str(one) for one in told] == ["the connection broke"]
