@@ -45,9 +45,14 @@ class Place:
 
     @classmethod
     def validate(cls, template: str, *more: str) -> str:
-        """Return *template*, or raise ValueError when it asks for a name that there is not."""
+        """Return *template*, or raise ValueError when it asks for a name that there is not.
+
+        A brace that is not closed would be taken as it is, and one name would serve a whole fleet.
+        """
         allowed = (*more, *cls.NAMES)
         for name in _PLACEHOLDER.findall(template):
             if name not in allowed:
                 raise ValueError(f"{{{name}}} is not known; there are {', '.join(allowed)}")
+        if re.search("[{}]", _PLACEHOLDER.sub("", template)):
+            raise ValueError(f"{template!r} has a brace too few or too many; write {{vm_name}}")
         return template

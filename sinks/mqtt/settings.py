@@ -201,7 +201,7 @@ class MqttSettings(Connection, SinkSettings):
     @field_validator("qos", mode="before")
     @classmethod
     def _not_twice(cls, qos: Any) -> Any:
-        if qos == 2:
+        if qos in (2, "2"):
             raise ValueError(
                 "2 is refused: the library reports success for QoS 2 messages that the server "
                 "rejected; use 1, and drop duplicates by id"

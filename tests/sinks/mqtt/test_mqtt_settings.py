@@ -90,8 +90,9 @@ def test_other_versions_are_refused(written):
     assert "'5' or '3.1.1'" in refused(version=written)
 
 
-def test_qos_2_is_refused_with_the_reason():
-    said = refused(qos=2)
+@pytest.mark.parametrize("written", [2, "2"], ids=["number", "text"])
+def test_qos_2_is_refused_with_the_reason(written):
+    said = refused(qos=written)
     assert (
         "2 is refused: the library reports success for QoS 2 messages that the server rejected"
         in said
@@ -133,6 +134,8 @@ OLD = {"version": "3.1.1"}
         ({"topic": "a\x00"}, "a topic holds no control characters"),
         ({"topic": "x" * 65000}, "a topic has at most 64511 bytes"),
         ({"topic": "{nonsense}"}, "{nonsense} is not known; there are subject, observer"),
+        ({"topic": "a/{subject"}, "'a/{subject' has a brace too few or too many"),
+        ({"client_id": "seb-vm_id}"}, "'seb-vm_id}' has a brace too few or too many"),
         ({"birth_topic": "a/{subject}"}, "{subject} is not known; there are observer"),
         ({"response_topic": "a/+"}, "holds a wildcard"),
         ({"topic": "a/{subject}", "birth_topic": "a/{vm_id}"}, "must not be the same"),
