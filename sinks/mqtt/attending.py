@@ -20,7 +20,8 @@ from sinks.mqtt.network import Terms
 WINDOW = 10
 """How many messages are here at most; the others wait at the server, or in the socket."""
 LARGEST = 256 * 1024
-"""The largest packet that MQTT 5 servers may send us: four times what is read."""
+"""The largest packet that servers may send us, and what we keep of one that is larger: four times
+what is read."""
 PROBE = 5.0
 """How often it is looked whether the server still answers, in seconds."""
 _LOOK = 0.1
@@ -40,9 +41,9 @@ class Ear(Client):
     def make_room(self) -> None:
         self._room.release()
 
-    def silence(self) -> float:
-        """Seconds since anything came from the server."""
-        return self._network.silence()
+    def answers(self) -> bool:
+        """Whether the server says something as often as it should."""
+        return self._network.overdue() < PROBE
 
     async def close(self) -> None:
         """What has not been taken stays unacknowledged, and comes again."""
@@ -121,7 +122,7 @@ class Seat:
             if ear.lost.done():
                 raise ear.lost.result()
             self._check_answer()
-            if ear.silence() < self._door.keep_alive + PROBE:
+            if ear.answers():
                 listening.heard(None)
             ear.news.clear()
             with suppress(TimeoutError):

@@ -86,7 +86,7 @@ async def listen(
 
 def _client_id(settings: MqttApprovals, place: Place) -> str:
     """The server keeps our session by it, so a makeshift one would leave approvals behind."""
-    named = place.names.get("vm_id") or place.names.get("vm_name")
-    if settings.client_id is None and not named:
-        raise Unavailable("this VM's id, by which the server keeps approvals, is not known yet")
+    if settings.client_id is None and not place.names.get("vm_id"):
+        why = "this VM's id, by which the server keeps approvals, is not known yet"
+        raise Unavailable(f"{why}; with a client_id it is not needed")
     return name_client(settings.client_id, place, "approvals")

@@ -35,7 +35,7 @@ class Terms:
     receive_maximum: int = 20
     """How many messages the server may send before we acknowledge one."""
     largest: int = 65536
-    """The largest packet that we take, in bytes; 3.1.1 cannot say so."""
+    """The largest packet that we take, in bytes; 3.1.1 cannot say so, and we drop the rest."""
 
 
 class Network(Reading):
@@ -62,6 +62,7 @@ class Network(Reading):
         self.on_socket_open = self._opened
         self.max_inflight_messages = 0  # nothing waits in paho: the window is ours
         self.connect_timeout = door.patience
+        self.largest = terms.largest
         self.username_pw_set(door.login.username, door.login.password)
         if door.login.context is not None:
             self.tls_set_context(door.login.context)

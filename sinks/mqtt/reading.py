@@ -1,10 +1,23 @@
-"""paho's reader of packets, made to pass on the messages that it cannot read."""
+"""paho's reader of packets, made to pass on messages that it cannot read, or that are too large."""
 
 import time
+from typing import Any, Self
 
 from paho.mqtt.client import Client, MQTTMessage
 from paho.mqtt.enums import MQTTErrorCode
 from paho.mqtt.exception import MalformedPacket
+
+
+class Beginning(bytearray):
+    """As much of a packet as is worth keeping: MQTT lets 256 MB come, and 3.1.1 all of it."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+
+    def __iadd__(self, more: Any) -> Self:  # type: ignore[misc]
+        self.extend(memoryview(more)[: self._most - len(self)])
+        return self
 
 
 class Reading(Client):
@@ -13,9 +26,17 @@ class Reading(Client):
     One that has U+FEFF in a property is such a message, and servers let it pass: it is legal.
     """
 
-    def silence(self) -> float:
-        """Seconds since anything came from the server."""
-        return time.monotonic() - self._last_bytes_received
+    largest = 65536
+    """So many bytes of a packet are kept, and the rest is read past."""
+
+    def overdue(self) -> float:
+        """Seconds since the server should have answered; it may want another keep-alive than we."""
+        return time.monotonic() - self._last_bytes_received - self.keepalive
+
+    def _packet_read(self) -> MQTTErrorCode:
+        if not self._in_packet["packet"]:
+            self._in_packet["packet"] = Beginning(self.largest)
+        return super()._packet_read()
 
     def _handle_publish(self) -> MQTTErrorCode:
         try:

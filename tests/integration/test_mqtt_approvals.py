@@ -13,11 +13,14 @@ from typing import Any
 import pytest
 from support.mosquitto import Mosquitto
 from support.mosquitto_clients import Address, mosquitto_pub
+from support.scripted_mqtt import connack, scripted_mqtt
 from support.tcp_proxy import TcpProxy, tcp_proxied
 
 from bridge.plugins import Delivery, Listening, Place, Unavailable
 from sinks.mqtt import attending, listening
+from sinks.mqtt.connecting import find_door
 from sinks.mqtt.listening import MqttApprovals, listen
+from sinks.mqtt.network import Terms
 
 PLACE = Place({"vm_id": "vm-1", "vm_name": "web-1"})
 PATIENCE = 20.0
@@ -243,6 +246,19 @@ async def test_a_message_beyond_all_measure_stays_at_the_server(mosquitto):
         assert await quiet(deliveries)
 
 
+async def test_of_a_message_beyond_all_measure_the_old_version_keeps_the_beginning(mosquitto):
+    topic, body = new_topic(), b"x" * 4 * attending.LARGEST
+    desk = Desk(source(mosquitto, topic, version="3.1.1"))
+    async with desk.open() as deliveries:
+        await mosquitto_pub(mosquitto, topic, body)
+        await mosquitto_pub(mosquitto, topic, b"after")
+        large, after = bodies(await desk.take(deliveries, 2))
+        assert attending.LARGEST - 100 < len(large) < attending.LARGEST
+        assert after == b"after"
+    async with desk.open() as deliveries:
+        assert await quiet(deliveries)
+
+
 @VERSIONS
 @pytest.mark.parametrize("qos", [0, 1])
 async def test_a_flood_is_kept_outside_and_nothing_of_it_is_lost(
@@ -329,6 +345,20 @@ async def test_a_broker_that_was_killed_goes_on_with_the_session(
     broker.start()
     await mosquitto_pub(broker, topic, b"later")
     assert await desk.session(2) == [b"unacknowledged", b"later"]
+
+
+@pytest.mark.parametrize(("theirs", "answers"), [(60, True), (None, False)])
+async def test_a_server_may_want_to_be_silent_for_longer_than_we_do(theirs: int | None, answers):
+    properties = b"" if theirs is None else b"\x13" + theirs.to_bytes(2)
+    async with scripted_mqtt(greeting=connack(properties=properties)) as server:
+        settings = source(TcpProxy(("", 0), port=server.port), "a", keep_alive="20s")
+        ear = attending.Ear(find_door(settings, "me", PATIENCE), Terms())
+        try:
+            await ear.connect()
+            ear._network._last_bytes_received -= 30
+            assert ear.answers() is answers
+        finally:
+            await ear.close()
 
 
 @contextlib.asynccontextmanager
@@ -435,11 +465,14 @@ async def test_it_says_goodbye_also_in_the_middle_of_a_flood(make_mosquitto: Mak
     assert f"{client} disconnected." in broker.tail()
 
 
-async def test_without_a_name_for_the_vm_it_waits(mosquitto):
-    asked = Listening("desk", {}, 0.0, lambda _: None)
-    with pytest.raises(Unavailable, match="is not known yet"):
-        async with listen(source(mosquitto, new_topic()), Place({}), asked):
+@pytest.mark.parametrize("names", [{}, {"vm_name": "web-1"}])
+async def test_until_the_vms_id_is_known_it_waits_unless_it_has_a_client_id(mosquitto, names):
+    asked, topic = Listening("desk", {}, 0.0, lambda _: None), new_topic()
+    with pytest.raises(Unavailable, match=r"id, .*, is not known yet; with a client_id"):
+        async with listen(source(mosquitto, topic), Place(names), asked):
             pass
+    async with listen(source(mosquitto, topic, client_id=topic), Place(names), asked):
+        pass
 
 
 async def test_the_session_is_asked_for_as_the_configuration_says():

@@ -314,15 +314,20 @@ async def test_a_handshake_that_nobody_answers_is_given_up_at_once(keys):
 
 
 def test_what_we_use_of_paho_beyond_its_interface_is_there():
-    """An upgrade that moves these must move `network` too."""
+    """An upgrade that moves these must move `network` and `reading` too."""
     for name in (
         "_create_socket",
         "_create_socket_connection",
         "_ssl_wrap_socket",
         "_reset_sockets",
+        "_packet_read",
+        "_handle_publish",
     ):
         assert callable(getattr(Client, name))
-    assert hasattr(Client(CallbackAPIVersion.VERSION2), "_thread")
+    made = Client(CallbackAPIVersion.VERSION2)
+    assert hasattr(made, "_thread")
+    assert hasattr(made, "_last_bytes_received")
+    assert made._in_packet["packet"] == b""
 
 
 async def test_the_check_uses_a_client_id_of_its_own_and_publishes_nothing():
