@@ -7,10 +7,12 @@ from typing import Any
 from urllib.parse import quote
 
 from bridge.commands.asking import Asking, is_interactive
+from bridge.commands.happening import Happening
 from bridge.commands.shell import Ask, add_connection, talk, tell
 from bridge.commands.text import as_json, clock, names, pairs, printable, table, yes_no
 
 _HEADS = ("EVENT ID", "TYPE", "STATUS", "NOT BEFORE", "THIS VM", "RESOURCES")
+_VOTES = ("APPROVER", "FOR", "SAID", "AT", "VERIFIED", "VIA", "REASON")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -78,13 +80,28 @@ def one(event: dict[str, Any], now: datetime) -> str:
             ("description", event["description"]),
         )
     )
-    return head + "".join(line for row in event["history"] for line in _told(row, now))
+    votes = f"\n{table(_VOTES, (_vote(vote, now) for vote in event['votes']))}"
+    story = "".join(line for row in event["history"] for line in _told(row, now))
+    return head + (votes if event["votes"] else "") + story
+
+
+def _vote(vote: dict[str, Any], now: datetime) -> tuple[object, ...]:
+    return (
+        vote["approver"],
+        vote["resource"] or "all",
+        vote["decision"],
+        clock(vote["at"], now),
+        yes_no(vote["verified"]),
+        vote["via"],
+        vote["reason"],
+    )
 
 
 def _told(row: dict[str, Any], now: datetime) -> Iterator[str]:
-    """A CloudEvent, and below it what became of it at each sink."""
+    """A CloudEvent, and below it what it says and what became of it at each sink."""
     event = row["cloudevent"]
     yield f"\n{clock(event['time'], now)}  {printable(event['type'])}  {printable(event['id'])}\n"
+    yield f"    {Happening(event).remark(now)}\n"
     for delivery in row["deliveries"]:
         error = f": {delivery['error']}" if delivery["error"] else ""
         tries = f" at attempt {delivery['attempts']}" if delivery["attempts"] > 1 else ""

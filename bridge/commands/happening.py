@@ -40,11 +40,14 @@ class Happening:
             data.get("eventId"),
         )
         cells = [printable(part).ljust(width) for part, width in zip(parts, _WIDTHS, strict=True)]
-        remarks = ("DRILL" if data.get("drill") else None, *self._remarks(now))
-        remark = "; ".join(printable(one).rstrip(".") for one in remarks if one)
-        text = "  ".join((*cells, remark)).rstrip()
+        text = "  ".join((*cells, self.remark(now))).rstrip()
         paint = self._paint() if colour else ""
         return f"{paint}{text}{_PLAIN if paint else ''}\n"
+
+    def remark(self, now: datetime) -> str:
+        """What it says besides its type and what it is about."""
+        drill = "DRILL" if self.cloudevent["data"].get("drill") else None
+        return "; ".join(printable(one).rstrip(".") for one in (drill, *self._remarks(now)) if one)
 
     def _paint(self) -> str:
         severity = self.cloudevent.get("severitynumber", 0)
@@ -57,7 +60,7 @@ class Happening:
     def _remarks(self, now: datetime) -> tuple[object, ...]:
         kind, data = short(self.cloudevent), self.cloudevent["data"]
         if kind.startswith("approval."):
-            return _of_approval(data)
+            return _of_approval(kind, data)
         if "rank" in data:
             return _of_transition(kind, data, now)
         if kind.startswith("source."):
@@ -79,12 +82,16 @@ def _of_transition(kind: str, data: Mapping[str, Any], now: datetime) -> tuple[o
     return names(data["resources"]), when, changed and f"changed: {changed}", said
 
 
-def _of_approval(data: Mapping[str, Any]) -> tuple[object, ...]:
+def _of_approval(kind: str, data: Mapping[str, Any]) -> tuple[object, ...]:
+    if kind == "approval.due":  # its sentence names who is missing
+        return (data["detail"],)
     who = f"{data['decision']} by {data['approver']}" if data["approver"] else None
     spoken_for = f"for {data['resource']}" if data["resource"] else None
-    missing = data["votes"]["missing"]
+    missing, holds = data["votes"]["missing"], data["votes"]["holds"]
     lacking = f"missing: {names(missing)}" if missing else None
-    return who, spoken_for, data["reason"], data["detail"], lacking
+    held = f"held by: {names(holds)}" if holds else None
+    dry = "dry run" if data["dryRun"] and not data["drill"] else None
+    return who, spoken_for, data["reason"], data["detail"], lacking, held, dry
 
 
 def _of_source(data: Mapping[str, Any]) -> tuple[object, ...]:

@@ -169,6 +169,8 @@ def _recorded(verdict: Verdict, now: datetime) -> Iterable[str]:
     yield "recorded" + (f" for {verdict.resource}" if verdict.resource else "")
     if verdict.decision == "hold":
         yield f"Azure knows no veto: the event goes ahead at {_when(verdict, now)} all the same"
+        if verdict.drill:
+            yield "a drill: Azure is told nothing"
         return
     if verdict.missing == ("any",):
         yield "nobody has approved yet"

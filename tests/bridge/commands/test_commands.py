@@ -4,7 +4,7 @@ import json
 
 import pytest
 from support.served_bridge import announce, bridge, config, end, kill
-from support.world import ME
+from support.world import ME, NOON, published
 
 from bridge.commands import dead_letters, events, health, schema, sinks
 from bridge.journal import Verdict
@@ -88,6 +88,21 @@ async def test_one_event_tells_its_story(seb, running):
     assert f"azure.scheduledevents.scheduled.v1  {told.id}" in out
     assert "    bus delivered at attempt 2: no broker\n" in out
     assert "    pager waiting: timed out\n" in out
+
+
+def test_the_story_has_the_votes_that_stand_and_the_reason_of_one_that_does_not():
+    refused = json.loads(published()["azure.scheduledevents.approval.refused.v1"].body)
+    event = dict.fromkeys(("notBefore", "approveBy", "affected", "eventSource", "description"))
+    event |= {"eventId": FIRST, "eventType": "Reboot", "status": "Scheduled", "resources": [ME]}
+    event |= {"inferred": False, "drill": False}
+    event["history"] = [{"cloudevent": refused, "deliveries": []}]
+    vote = {"approver": "orders", "resource": None, "decision": "hold", "reason": "not yet"}
+    vote |= {"verified": True, "via": "bus", "at": "2026-11-15T12:00:00Z"}
+    out = events.one({**event, "votes": [vote]}, NOON)
+    assert "APPROVER  FOR  SAID  AT               VERIFIED  VIA  REASON\n" in out
+    assert "orders    all  hold  12:00:00Z (now)  yes       bus  not yet\n" in out
+    assert "    approve by billing; resource-required; the event has several VMs; name" in out
+    assert "APPROVER" not in events.one({**event, "votes": []}, NOON)
 
 
 async def test_an_unknown_event_is_an_error_on_stderr(seb):

@@ -1,6 +1,7 @@
 """What news make of a verdict, and how it is said."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -72,6 +73,13 @@ def test_a_drill_is_called_one(drill, said):
     row = {"cloudevent": {**told, "data": data}}
     found = explained(RECORDED, {"notBefore": None, "drill": drill, "history": [row]})
     assert said in lines([found], datetime.now(UTC))
+
+
+def test_a_hold_of_a_drill_says_that_it_is_one():
+    hold = replace(RECORDED, decision="hold", drill=True)
+    assert lines([hold], datetime.now(UTC)).endswith(
+        "all the same; a drill: Azure is told nothing\n"
+    )
 
 
 def test_without_any_story_it_is_recorded_and_no_more():

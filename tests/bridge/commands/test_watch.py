@@ -16,7 +16,7 @@ import pytest
 from aiohttp import web
 from support.served_bridge import announce, bridge, config, end, until
 from support.voting_bridge import write_config
-from support.world import NOON, OTHER, published
+from support.world import ME, NOON, OTHER, published
 
 from bridge.client import Refused, Unreachable
 from bridge.commands import watch
@@ -242,6 +242,15 @@ def test_the_line_says_what_matters():
     assert "server-error" in told["source.degraded"]
     assert "1 pending" in told["source.snapshot"]
     assert "dead-letter.dropped; ops" in told["bridge.audited"]
+
+
+def test_who_is_missing_is_said_once_and_who_holds_and_that_it_is_no_real_vote_too():
+    told = {one["type"].split(".", 2)[2][:-3]: one for one in TOLD}
+    assert Happening(told["approval.due"]).line(NOON).count("missing: ") == 1
+    recorded = told["approval.recorded"]
+    votes = {"have": [ME], "missing": [], "holds": [f"billing@{OTHER}"]}
+    held = {**recorded, "data": {**recorded["data"], "votes": votes, "dryRun": True}}
+    assert Happening(held).line(NOON).endswith(f"held by: billing@{OTHER}; dry run\n")
 
 
 def test_another_day_has_its_date():
