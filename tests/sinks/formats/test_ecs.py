@@ -113,7 +113,7 @@ USUAL = {
 USUAL |= dict.fromkeys(("scheduled_event.changes", "scheduled_event.extra"), str)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(hostile())
 def test_whatever_somebody_writes_keeps_its_types(cloudevent):
     found = types(said(cloudevent).get("azure", {}))

@@ -96,7 +96,7 @@ def test_what_is_cut_is_named():
     assert more == f"+{200 - len(kept)}"
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(hostile())
 def test_whatever_somebody_writes_is_one_line_of_at_most_4096_bytes(cloudevent):
     line = LEEF.encode(cloudevent)

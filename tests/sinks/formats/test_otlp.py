@@ -66,7 +66,7 @@ def without_null(value):
     return [without_null(each) for each in value] if isinstance(value, list) else value
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(hostile())
 def test_whatever_somebody_writes_comes_back_as_written(cloudevent):
     found = attributes(said(cloudevent)[1].attributes)

@@ -109,7 +109,7 @@ def test_news_of_the_source_names_the_vm_that_speaks():
     assert said(nameless)["dedup_key"] == "source/FrontEnd_IN_0"
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(ill_meant())
 def test_whatever_somebody_writes_the_body_is_one_that_pagerduty_takes(cloudevent):
     if PAGER.wants(cloudevent):

@@ -91,7 +91,7 @@ def test_no_field_of_the_data_is_needed(kind):
     assert said(bare(kind))["host"] == ME
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(hostile())
 def test_whatever_somebody_writes_is_whole_in_the_event_and_short_in_the_fields(cloudevent):
     envelope = said(cloudevent)
