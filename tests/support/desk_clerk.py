@@ -1,0 +1,261 @@
+"""A clerk who keeps a bridge's books by hand, naively, and shares no code with what it checks.
+
+It is told what the bridge was shown and what it took, in that order, and says what may be POSTed.
+"""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from bridge.model import ScheduledEvent
+
+HOLD = timedelta(minutes=10)
+EARLY = timedelta(seconds=30)
+TAKEOVER = timedelta(seconds=5)
+HARSHER = ["Freeze", "Reboot", "Redeploy"]
+POLICIES = ["any", "each-resource", {"count": 2}, {"approvers": ["orders", "billing"]}]
+ALLOW = [
+    {"approver": "orders", "all_resources": True},
+    {"approver": "billing", "decisions": ["approve", "release"]},
+]
+
+
+@dataclass(frozen=True)
+class Said:
+    """One message: somebody, who has proved that name, claims it or pretends to it."""
+
+    number: int
+    event: str
+    who: str
+    what: str
+    vm: str
+    proof: str = "proved"
+    local: bool = False
+
+    @property
+    def proved(self) -> bool:
+        return self.proof == "proved"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A line in the books: a vote that counts, since when, and what it was about."""
+
+    said: Said
+    at: datetime
+    about: ScheduledEvent
+
+    @property
+    def voice(self) -> tuple[str, str]:
+        return self.said.who, self.said.vm
+
+
+def worse(before: ScheduledEvent, now: ScheduledEvent) -> bool:
+    return (
+        not set(now.resources) <= set(before.resources)
+        or HARSHER.index(now.event_type) > HARSHER.index(before.event_type)
+        or now.not_before < before.not_before
+    )
+
+
+@dataclass
+class Clerk:
+    """The books of one bridge."""
+
+    vm: str
+    policy: object
+    listed: bool
+    view: dict[str, ScheduledEvent] = field(default_factory=dict)
+    lives: dict[str, int] = field(default_factory=dict)
+    announced: set[str] = field(default_factory=set)
+    ended: set[str] = field(default_factory=set)
+    heard: set[int] = field(default_factory=set)
+    waiting: list[tuple[Said, datetime]] = field(default_factory=list)
+    books: dict[tuple[str, int], list[Entry]] = field(default_factory=dict)
+    granted: set[tuple[str, int]] = field(default_factory=set)
+    duties: dict[tuple[str, int], ScheduledEvent] = field(default_factory=dict)
+    failed: list[str] = field(default_factory=list)
+
+    # --- what it is told ---------------------------------------------------------------------
+
+    def sees(self, shown: dict[str, ScheduledEvent]) -> None:
+        for name in set(self.view) - set(shown):
+            del self.view[name]
+            if name in self.announced:
+                self.announced.discard(name)
+                self.ended.add(name)
+                self.lives[name] = self.lives.get(name, 1) + 1
+        self.view |= shown
+        self.announced |= {name for name, event in shown.items() if self.vm in event.resources}
+
+    def takes(self, said: Said, now: datetime) -> None:
+        self._settle(now)
+        if said.number in self.heard:
+            return
+        self.heard.add(said.number)
+        if said.event in self.view:
+            self._weigh(said, now)
+        elif said.event not in self.ended and said.proof != "pretended":
+            self.waiting.append((said, now))
+
+    def looks(self, now: datetime) -> None:
+        """What has lapsed goes; who was due, and is too late, has failed."""
+        self._settle(now)
+        for key, due in list(self.duties.items()):
+            event = self.view.get(key[0])
+            gone = event is None or self.life(key[0]) != key[1]
+            if not gone and event.status != "Started":
+                continue
+            del self.duties[key]
+            if gone or now >= due.not_before:
+                self.failed.append(key[0])
+        for name, event in self.view.items():
+            if event.status != "Started" and (name, self.life(name)) not in self.granted:
+                self._strike(name, event)
+                self._reckon(name, now, due=False)
+
+    def tells(self, name: str, *, taken: bool) -> None:
+        """Azure is told, and takes it or not."""
+        key = (name, self.life(name))
+        if taken:
+            self.granted.add(key)
+            self.duties.pop(key, None)
+        else:
+            self.duties[key] = self.view[name]
+
+    # --- what it makes of it -----------------------------------------------------------------
+
+    def life(self, name: str) -> int:
+        return self.lives.get(name, 1)
+
+    def book(self, name: str) -> list[Entry]:
+        return self.books.setdefault((name, self.life(name)), [])
+
+    def _settle(self, now: datetime) -> None:
+        waiting, self.waiting = self.waiting, []
+        for said, at in waiting:
+            if said.event in self.view:
+                self._weigh(said, now)
+            elif now < at + EARLY:
+                self.waiting.append((said, at))
+
+    def _weigh(self, said: Said, now: datetime) -> None:
+        event, book = self.view[said.event], self.book(said.event)
+        if not self._may(said) or not self._fits(said, event):
+            return
+        before = next((one for one in reversed(book) if one.voice == (said.who, said.vm)), None)
+        if before is not None and before.said.proved and not said.proved:
+            return
+        if said.what == "hold" and (said.event, self.life(said.event)) in self.granted:
+            return
+        if before is None or not self._repeats(said, before, event, now):
+            book.append(Entry(said, now, event))
+            self._reckon(said.event, now, due=True)
+
+    def _may(self, said: Said) -> bool:
+        if said.proof == "pretended":
+            return False
+        if self.listed and said.who == "stock":
+            return False
+        if self.listed and said.who == "billing" and said.what == "hold":
+            return False
+        if said.what == "approve" and isinstance(self.policy, dict):
+            return said.proved and said.who in self.policy.get("approvers", [said.who])
+        return True
+
+    def _fits(self, said: Said, event: ScheduledEvent) -> bool:
+        if self.vm not in event.resources or event.status == "Started":
+            return False
+        if said.vm:
+            return said.vm in event.resources
+        alone = len(event.resources) == 1 or self.policy != "each-resource"
+        return alone or said.what != "approve" or self._for_all(said)
+
+    def _for_all(self, said: Said) -> bool:
+        return self.listed and said.who == "orders"
+
+    def _repeats(self, said: Said, before: Entry, event: ScheduledEvent, now: datetime) -> bool:
+        if said.what != before.said.what or worse(before.about, event):
+            return False
+        if said.proved and not before.said.proved:
+            return False
+        return said.what != "hold" or now < before.at + HOLD
+
+    def _strike(self, name: str, event: ScheduledEvent) -> None:
+        last = {one.voice: one for one in self.book(name)}
+        gone = {voice for voice, one in last.items() if worse(one.about, event)}
+        self.book(name)[:] = [one for one in self.book(name) if one.voice not in gone]
+
+    def _reckon(self, name: str, now: datetime, *, due: bool) -> None:
+        """A vote that makes it enough makes the bridge due whose turn it is; one against, not."""
+        key = (name, self.life(name))
+        if key in self.granted:
+            return
+        if self.turn(name) is None or not self.enough(name, now, now):
+            self.duties.pop(key, None)
+        elif due and self.turn(name) == 0:
+            self.duties[key] = self.view[name]
+
+    # --- what it says ------------------------------------------------------------------------
+
+    def turn(self, name: str) -> int | None:
+        """At once when we lead, or when somebody approved here and nowhere else."""
+        event = self.view[name]
+        if self.vm not in event.resources:
+            return None
+        here = any(one.said.local for one in self._ready(name, self.book(name)))
+        return 0 if here else event.resources.index(self.vm)
+
+    def allows(self, name: str, now: datetime) -> bool:
+        """Enough now, and so long ago that those who go before us have had their time."""
+        event = self.view.get(name)
+        if event is None or event.status == "Started" or self.turn(name) is None:
+            return False
+        then = now - self.turn(name) * TAKEOVER
+        return self.enough(name, now, now) and self.enough(name, then, then)
+
+    def demands(self, name: str, now: datetime) -> bool:
+        """It must be POSTed: it is allowed, and nothing was said since our turn came."""
+        if not self.allows(name, now):
+            return False
+        then = now - self.turn(name) * TAKEOVER
+        return all(one.at <= then for one in self.book(name))
+
+    def enough(self, name: str, then: datetime, now: datetime) -> bool:
+        """Whether what had been said until *then* is enough for the event as it is."""
+        book = [one for one in self.book(name) if one.at <= then]
+        last = list({one.voice: one for one in book}.values())
+        if any(self._holds(one, last, now) for one in last):
+            return False
+        ready = self._ready(name, book)
+        if self.policy == "any":
+            return bool(ready)
+        if self.policy == "each-resource":
+            vms = self.view[name].resources
+            return all(any(self._is_for(one, vm, vms) for one in ready) for vm in vms)
+        names = {one.said.who for one in ready if one.said.proved}
+        wanted = self.policy.get("approvers")
+        return names >= set(wanted) if wanted else len(names) >= self.policy["count"]
+
+    def _ready(self, name: str, book: list[Entry]) -> list[Entry]:
+        last = {one.voice: one for one in book}.values()
+        event = self.view[name]
+        return [one for one in last if one.said.what == "approve" and not worse(one.about, event)]
+
+    def _is_for(self, one: Entry, vm: str, vms: tuple[str, ...]) -> bool:
+        if one.said.vm:
+            return one.said.vm == vm
+        return len(vms) == 1 or self._for_all(one.said)
+
+    def _holds(self, one: Entry, last: list[Entry], now: datetime) -> bool:
+        event = self.view[one.said.event]
+        if one.said.what != "hold" or now >= one.at + HOLD or worse(one.about, event):
+            return False
+        return not any(
+            other.said.what == "release"
+            and not other.said.vm
+            and other.said.who == one.said.who
+            and other.said.proved >= one.said.proved
+            and other.at >= one.at
+            and not worse(other.about, event)
+            for other in last
+        )
