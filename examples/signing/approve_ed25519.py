@@ -19,5 +19,7 @@ made = base64.b64encode(key.sign(f"{name}.{now}.{body}".encode())).decode()
 headers = {"webhook-id": name, "webhook-timestamp": now, "webhook-signature": f"v1a,{made}"}
 headers["content-type"] = "application/json"
 request = urllib.request.Request(url, body.encode(), headers)
-with urllib.request.urlopen(request, timeout=30) as answer:
-    print(answer.read().decode())
+try:
+    print(urllib.request.urlopen(request, timeout=30).read().decode())
+except urllib.error.HTTPError as refused:
+    sys.exit(refused.read().decode())
