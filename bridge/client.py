@@ -189,4 +189,6 @@ def refusal(status: int, body: bytes) -> Refused:
             said = str(problem.get("why") or problem["detail"])
     except (ValueError, KeyError, TypeError, AttributeError):
         return Refused(status, sentence)
+    if status == 401 and "reason" not in problem:  # a signature that proves nobody has a reason
+        said = f"{said} (--token or SEB_TOKEN)"
     return Refused(status, said, problem)

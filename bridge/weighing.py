@@ -182,7 +182,11 @@ class Scales:
         if told == "granted":
             return _told(vote, "granted")
         judgement = judge(known.event, cast, rules, now)
-        return _told(vote, "pending" if judgement.satisfied and not rules.dry_run else "recorded")
+        if judgement.satisfied and not rules.dry_run:
+            return _told(vote, "pending")
+        return replace(
+            _told(vote, "recorded"), detail=_NO_VETO if vote.decision == "hold" else None
+        )
 
     def _refused(self, why: Refusal, vote: Vote, known: Tracked, now: datetime) -> Weighed:
         told = Outcome(

@@ -55,6 +55,7 @@ async def test_http_with_a_token_is_the_second(tmp_path, monkeypatch):
         with pytest.raises(Refused, match="This needs a token") as caught:
             await call("GET", "/api/v1/events", config=other)
         assert caught.value.status == 401
+        assert str(caught.value).endswith(" (--token or SEB_TOKEN)")
         assert await call("GET", "/api/v1/events", config=other, token="secret") == {"events": []}
         monkeypatch.setenv("SEB_TOKEN", "secret")
         assert await call("GET", "/api/v1/events", config=other) == {"events": []}

@@ -128,6 +128,7 @@ async def test_a_cloudevent_is_taken_in_either_mode(tmp_path):
         }
         status, found = await post(made.http, vote(decision="hold"), binary)
         assert (status, found["approvalId"]) == (202, "a-2")
+        assert "does not stop Azure" in found["outcomes"][0]["detail"]
         [standing] = await cast(made)
         assert standing.key == "/ö\x1fa-2"
 
