@@ -193,11 +193,11 @@ def _verdict(drill: Drill, ballot: Ballot, problems: Sequence[str]) -> str:
 
 
 def span(seconds: float) -> str:
-    """`14m 41s`, `2.3s`, `12ms`."""
+    """`14m 41s`, `7s`, `2.3s`, `12ms`."""
     if seconds < 1:
         return f"{round(seconds * 1000)}ms"
     if seconds < 10:
-        return f"{seconds:.1f}s"
+        return f"{seconds:.1f}s".replace(".0s", "s")
     hours, rest = divmod(round(seconds), 3600)
     minutes, left = divmod(rest, 60)
     parts = ((hours, "h"), (minutes, "m"), (left, "s"))

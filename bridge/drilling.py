@@ -24,6 +24,7 @@ from bridge.drill import (
 )
 from bridge.drill_plan import Plan, made_up
 from bridge.errors import Unavailable
+from bridge.fields import write_duration
 from bridge.journal.ballots import votes
 from bridge.journal.drills import begin, find, proceed, under_way
 from bridge.journal.store import Store
@@ -65,7 +66,8 @@ async def start(runtime: Runtime, plan: Plan, *, actor: str, via: str) -> Drill:
 def _plan(runtime: Runtime, plan: Plan, now: datetime, *, actor: str, via: str) -> Drill:
     mine, margin = runtime.identity.vm_name, runtime.config.approvals.margin
     if plan.seconds <= margin:
-        raise Impossible(f"The notice must be longer than approvals.margin, {margin:g} s.")
+        least = write_duration(margin)
+        raise Impossible(f"The notice must be longer than approvals.margin, {least}.")
     if not plan.resources and mine is None:
         raise Impossible("This VM's name is not known yet, so name the resources.")
     resources = plan.resources or ((mine,) if mine else ())

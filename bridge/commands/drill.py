@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """0 when the policy was satisfied in time and every required sink got it, else 1."""
     try:
-        plan = None if args.stop else _plan(args)
+        plan = _plan(args)
     except ValueError as error:
         complain(f"{error}.")
         return USAGE
@@ -63,8 +63,11 @@ def run(args: argparse.Namespace) -> int:
     return talk(args, conversation)
 
 
-def _plan(args: argparse.Namespace) -> dict[str, Any]:
-    """What is sent, once it can be: the bridge reads it by the same rules. Raises ValueError."""
+def _plan(args: argparse.Namespace) -> dict[str, Any] | None:
+    """What is sent, once it can be: the bridge reads it by the same rules. None: stop.
+
+    Raises ValueError.
+    """
     said = {
         "eventType": args.type,
         "notice": args.notice,
@@ -73,6 +76,10 @@ def _plan(args: argparse.Namespace) -> dict[str, Any]:
         "resources": args.resources or None,
     }
     given = {name: value for name, value in said.items() if value is not None}
+    if args.stop and given:
+        raise ValueError("--stop goes with no option that says what to rehearse")
+    if args.stop:
+        return None
     try:
         Plan.model_validate(given)
     except ValidationError as error:

@@ -131,7 +131,7 @@ def _azure(azure: Report) -> str:
         side = f"{span(early)} before" if early >= 0 else f"{span(-early)} after"
         at = datetime.fromisoformat(azure["at"]).astimezone(UTC)
         return (
-            f"Azure would have been told at {at:%H:%M:%SZ}, {side} approve by. It was told nothing."
+            f"Azure would have been told at {at:%H:%M:%SZ}, {side} approveBy. It was told nothing."
         )
     why = " (approvals.dry_run)" if azure["dryRun"] else ""
     return f"Azure would have been told nothing{why}, and was told nothing."

@@ -460,7 +460,7 @@ async def test_it_must_be_about_this_vm_unless_the_bridge_watches_all(vms):
 
 async def test_the_notice_must_leave_time_to_approve(vms):
     bridge = await vms.bridge(margin="5s")
-    with pytest.raises(drilling.Impossible, match=r"longer than approvals\.margin, 5 s"):
+    with pytest.raises(drilling.Impossible, match=r"longer than approvals\.margin, 5s\."):
         await begin(bridge, notice="5s")
 
 

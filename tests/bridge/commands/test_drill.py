@@ -152,6 +152,8 @@ async def test_sinks_that_lack_something_are_given_a_little_more_time_and_no_lon
         (("--type", "Reboot", "--notice", "soon"), "--notice 'soon' is not a duration"),
         (("--type", "Reboot", "--duration", "1h"), "--duration must be from 0s to 15m"),
         (("--type", "Reboot", "--resource", ""), "--resource must be one line"),
+        (("--stop", "--type", "Reboot"), "--stop goes with no option that says what to rehearse"),
+        (("--stop", "--resource", "vm-0"), "--stop goes with no option that says what to rehearse"),
     ],
 )
 async def test_what_makes_no_sense_is_not_even_asked_for(seb, stage, words, why):

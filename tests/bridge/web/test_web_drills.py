@@ -120,7 +120,7 @@ async def test_the_report_tells_what_the_sinks_did(running):
         (b'{"eventType": "Reboot", "description": 5}', "description must be text"),
         (b'{"eventType": "Reboot", "resources": "vm-0"}', "resources must be a list"),
         (b'{"eventType": "Reboot", "resources": ["a", ""]}', "resources.1 must be one line"),
-        (b'{"eventType": "Reboot", "notice": "4s"}', "longer than approvals.margin, 5 s"),
+        (b'{"eventType": "Reboot", "notice": "4s"}', "longer than approvals.margin, 5s."),
         (json.dumps({**REBOOT, "resources": [OTHER]}).encode(), f"must be this VM, {ME}"),
     ],
 )
