@@ -7,6 +7,8 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import islice
 from typing import Any
 
 from bridge.signatures import HEADERS, ID, SIGNATURE, TIMESTAMP, is_signed
@@ -81,6 +83,7 @@ def read(
         raise Malformed("its webhook-id is not the CloudEvent's id")
     if not isinstance(data, dict):
         raise Malformed("its data is not a JSON object")
+    _refuse_misspelt(data)
     given = _text(data, "id") or _text(found, ID)
     fallback = position or fingerprint(body)
     key = message.key or given or fallback
@@ -144,7 +147,7 @@ def _refuse_stranger(attributes: Mapping[str, Any]) -> None:
     """What else we publish may come by here; whatever is wrong with it, it is not for us."""
     kind = attributes.get("type")
     if isinstance(kind, str) and kind.startswith(_OURS) and kind != APPROVE:
-        raise NotForUs(kind[:_TEXT_LIMIT])
+        raise NotForUs(f"its type is {kind[:_TEXT_LIMIT]}")
 
 
 def _json(body: bytes) -> Any:
@@ -179,6 +182,14 @@ def _checked(attributes: Mapping[str, Any], data: Any) -> _Message:
     return _Message(data, f"{attributes['source']}\x1f{attributes['id']}", attributes["id"])
 
 
+def _refuse_misspelt(data: Mapping[str, Any]) -> None:
+    """Other fields are ignored; but a hold that is taken for an approval is the worst mistake."""
+    for name in islice(data, MOST_EVENTS):
+        close = get_close_matches(name[:_TEXT_LIMIT].casefold(), ["decision"], cutoff=0.8)
+        if close and name != "decision":
+            raise Malformed(f"it has no field {name[:40]!r}; did you mean decision?")
+
+
 def _items(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Azure's own body names several; ours names one. What else it says is said of them all."""
     requests = data.get("StartRequests")
@@ -190,6 +201,8 @@ def _items(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         raise Malformed("StartRequests must hold objects with an EventId")
     if "eventId" in data:
         raise Malformed("it has both eventId and StartRequests; give one of them")
+    if any("decision" in one for one in requests):
+        raise Malformed("decision stands beside StartRequests, not in them; it is one for them all")
     said = {name: data.get(name) for name in _SAID_OF_ALL}
     return [{**said, "eventId": one.get("EventId")} for one in requests]
 

@@ -194,6 +194,9 @@ WRONG = [
     ({"eventId": "a" * 513}, (), "eventId must be a text"),
     ({**SAID, "decision": "Approve"}, (), "decision must be one of approve, hold, release"),
     ({**SAID, "decision": True}, (), "decision must be a text"),
+    ({"eventId": "a", "decison": "hold"}, (), "no field 'decison'; did you mean decision?"),
+    ({"eventId": "a", "Decision": "hold"}, (), "no field 'Decision'; did you mean decision?"),
+    ({"StartRequests": [{"EventId": "a", "decision": "hold"}]}, (), "beside StartRequests"),
     ({**SAID, "approver": "\u0085"}, (), "approver must be a text"),
     ({"StartRequests": []}, (), "1 to 100"),
     ({"StartRequests": [{"EventId": "a"}] * (MOST_EVENTS + 1)}, (), "1 to 100"),
@@ -231,7 +234,7 @@ def test_what_else_we_publish_is_not_for_us_whatever_else_is_wrong_with_it(kind)
     name = f"azure.scheduledevents.{kind}"
     with pytest.raises(NotForUs, match=name):
         read(encoded({"specversion": "1.0", "type": name}), STRUCTURED)
-    with pytest.raises(NotForUs, match=name):
+    with pytest.raises(NotForUs, match=f"its type is {name}"):
         read(b"\xff", [("ce_type", name.encode())])
 
 
