@@ -131,7 +131,7 @@ async def test_a_broker_dies_in_a_storm_and_a_connection_without_a_word_and_noth
         mosquitto_sub(broker, f"{root}/events/#", qos=0) as structured,
         mosquitto_sub(broker, f"{root}/binary/#", qos=0) as binary,
     ):
-        hasty = {"keep_alive": "1s", "retry": {"timeout": "2s"}}
+        hasty = {"keep_alive": "1s", "retry": {"timeout": "1s"}}
         other = {"topic": f"{root}/binary/{{subject}}", "mode": "binary", "birth_topic": None}
         at.configure(
             sinks={
