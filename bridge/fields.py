@@ -1,5 +1,6 @@
 """How values are written in the configuration: durations, sizes, secrets, addresses."""
 
+import errno
 import re
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -17,6 +18,7 @@ _SIZES = {
     "MB": 1000**2,
     "GB": 1000**3,
 }
+LARGEST_SECRET = 64 * 1024
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _SIZE = re.compile(r"(\d+) ?(B|KiB|MiB|GiB|kB|MB|GB)")
 
@@ -65,6 +67,15 @@ Size = Annotated[
 ]
 
 
+def _beginning(path: Path) -> bytes:
+    """What a file holds, if that can be a secret at all."""
+    with path.open("rb") as file:
+        found = file.read(LARGEST_SECRET + 1)
+    if len(found) > LARGEST_SECRET:
+        raise OSError(errno.EFBIG, f"it has more than {LARGEST_SECRET} bytes", str(path))
+    return found
+
+
 class Secret:
     """A text that is never shown: given in place, or in a file, read again when that changes."""
 
@@ -81,7 +92,7 @@ class Secret:
             status = self._path.stat()
             stamp = (status.st_mtime_ns, status.st_size)
             if stamp != self._stamp:
-                self._value = self._path.read_text(encoding="utf-8").strip()
+                self._value = _beginning(self._path).decode().strip()
                 self._stamp = stamp
         return self._value
 

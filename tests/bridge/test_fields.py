@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from bridge.fields import (
+    LARGEST_SECRET,
     Duration,
     Secret,
     Settings,
@@ -140,3 +141,13 @@ def test_the_json_schema_of_a_secret_says_both_ways():
     text, file = TypeAdapter(Secret).json_schema()["anyOf"]
     assert text == {"type": "string", "minLength": 1}
     assert file["required"] == ["file"]
+
+
+def test_a_file_that_is_too_large_for_a_secret_is_not_read_whole(tmp_path):
+    file = tmp_path / "secret"
+    file.write_text("x" * LARGEST_SECRET)
+    secret = Secret(path=file)
+    assert secret.get() == "x" * LARGEST_SECRET
+    file.write_text("x" * (LARGEST_SECRET + 1))
+    with pytest.raises(OSError, match="more than 65536 bytes"):
+        secret.get()
