@@ -4,6 +4,8 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+from bridge.platform import private_file
+
 VERSION = 5
 
 _MIGRATIONS = {
@@ -98,7 +100,11 @@ class Corrupt(Exception):
 
 
 def connect_file(path: Path) -> sqlite3.Connection:
-    """Open, check and migrate; what comes back is safe to write."""
+    """Open, check and migrate; what comes back is safe to write.
+
+    A new file is its owner's alone, and SQLite gives its companions the same mode.
+    """
+    private_file(path)
     _look_first(path)
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5)
     try:

@@ -52,6 +52,25 @@ def private_directory(path: Path) -> Path:
     return path
 
 
+def private_file(path: Path) -> None:
+    """Make an empty file for its owner alone, whatever the umask; one that exists is left alone.
+
+    Where that cannot be, whoever opens it next will say why.
+    """
+    with suppress(OSError):
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        os.fchmod(descriptor, 0o600)
+        os.close(descriptor)
+
+
+def open_to_others(path: Path) -> bool:
+    """Whether anybody but its owner has a right to *path*, and may get to where it is."""
+    try:
+        return all(place.stat().st_mode & 0o077 for place in (path, path.parent))
+    except OSError:
+        return False
+
+
 @contextmanager
 def lock(state_dir: Path) -> Generator[None]:
     """Hold *state_dir* for this process, or raise `AlreadyRunning`.

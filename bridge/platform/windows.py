@@ -44,6 +44,17 @@ def private_directory(path: Path) -> Path:
     return path
 
 
+def private_file(path: Path) -> None:
+    """Who may read it is inherited from its directory, so there is nothing to make beforehand."""
+    del path
+
+
+def open_to_others(path: Path) -> bool:
+    """Modes tell nothing here."""
+    del path
+    return False
+
+
 @contextmanager
 def lock(state_dir: Path) -> Generator[None]:
     msvcrt: Any = import_module("msvcrt")

@@ -162,6 +162,16 @@ async def test_a_directory_that_cannot_be_written_is_no_reason_not_to_start(plac
     assert place.told("left") == ["source.snapshot"]
 
 
+async def test_a_journal_that_others_may_read_is_a_warning(place, caplog):
+    await run(place.load(), place.load, once=True)
+    assert "journal.open_to_others" not in caplog.text
+    place.state_dir.chmod(0o755)
+    (place.state_dir / "journal.db").chmod(0o644)
+    await run(place.load(), place.load, once=True)
+    (said,) = [r for r in caplog.records if r.message == "journal.open_to_others"]
+    assert said.path == str(place.state_dir / "journal.db")
+
+
 async def test_it_serves_until_it_is_told_to_stop(place, simulator):
     async with serving(place) as app:
         event = simulator.world.create(type="Reboot", notice="15m")

@@ -133,6 +133,21 @@ def test_a_directory_that_exists_keeps_its_mode(tmp_path):
     assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755
 
 
+@pytest.mark.parametrize(
+    ("directory", "file", "others"),
+    [(0o755, 0o644, True), (0o750, 0o640, True), (0o700, 0o644, False), (0o755, 0o600, False)],
+)
+def test_a_file_is_open_to_others_when_they_may_get_there_and_read_it(
+    tmp_path, directory, file, others
+):
+    path = tmp_path / "journal.db"
+    assert not platform.open_to_others(path)
+    path.touch()
+    path.chmod(file)
+    tmp_path.chmod(directory)
+    assert platform.open_to_others(path) is others
+
+
 def test_the_boot_has_an_id_that_stays(tmp_path, monkeypatch):
     assert platform.boot_id() == platform.boot_id()
     monkeypatch.setattr(posix, "BOOT_ID", tmp_path / "boot_id")

@@ -1,6 +1,8 @@
 import asyncio
 import gc
+import os
 import sqlite3
+import stat
 import threading
 from pathlib import Path
 
@@ -72,6 +74,41 @@ async def test_a_new_journal_says_so_and_a_known_one_too(path):
 async def test_the_state_directory_is_for_its_owner_alone(path):
     async with opened(path):
         assert path.parent.stat().st_mode & 0o777 == 0o700
+
+
+def modes(path: Path) -> dict[str, int]:
+    return {p.name.split("-20")[0]: stat.S_IMODE(p.stat().st_mode) for p in path.parent.iterdir()}
+
+
+@pytest.fixture
+def lavish():
+    """A umask that takes nothing away."""
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.usefixtures("lavish")
+async def test_the_journal_and_its_companions_are_for_their_owner_alone_whatever_the_umask(path):
+    async with opened(path) as journal:
+        await journal.append([about("A")], NOW)
+        assert modes(path) == dict.fromkeys(
+            ("journal.db", "journal.db-wal", "journal.db-shm"), 0o600
+        )
+        await spoil(journal)
+        await journal.append([about("B")], NOW)
+        found = modes(path)
+        assert "journal.db.corrupt" in found
+        assert set(found.values()) == {0o600}
+
+
+async def test_a_journal_that_was_there_keeps_the_mode_that_it_was_given(path):
+    async with opened(path):
+        pass
+    path.chmod(0o640)
+    async with opened(path) as journal:
+        await journal.append([about("A")], NOW)
+        assert set(modes(path).values()) == {0o640}
 
 
 async def test_a_journal_that_is_not_open_says_so():
