@@ -108,7 +108,10 @@ def connection_ended(code: int, client_id: str, said: str = "") -> Lost:
     return Lost(text, retry_after=SLOW if reason.mend else None)
 
 
-_HUNG_UP = "it hung up, as a listener with other settings for tls, transport or version does"
+_HUNG_UP = (
+    "it hung up, as a listener does that wants another tls (a client certificate, perhaps), "
+    "transport or version"
+)
 _CONNECTING: _network.Reasons = {
     ssl.SSLEOFError: _HUNG_UP,
     TimeoutError: "no answer in time",

@@ -120,7 +120,7 @@ async def test_the_old_version_has_numbers_of_its_own_and_the_same_words(code, s
 async def test_what_is_no_mqtt_server_is_unavailable(greeting):
     before = Leftovers.now()
     async with scripted_mqtt(greeting=greeting) as server:
-        assert "it hung up, as a listener with other settings" in str(
+        assert "it hung up, as a listener does that wants another tls" in str(
             await refused(settings(server.port))
         )
     await before.settled()

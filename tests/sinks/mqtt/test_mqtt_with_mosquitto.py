@@ -287,7 +287,9 @@ async def test_a_client_certificate_is_shown_and_may_be_exchanged(
     shutil.copy(certificates.client.both, ours)
     assert await send(made, mine, [make(2)]) == [None]
     without = settings(broker.ports["MTLS"], mine, tls={"ca": str(certificates.authority)})
-    assert f"127.0.0.1:{broker.ports['MTLS']}: " in await why(without, mine)
+    told = await why(without, mine)
+    assert f"127.0.0.1:{broker.ports['MTLS']}: " in told
+    assert "client certificate" in told
 
 
 @pytest.mark.parametrize("name", ["WS", "WSS"])
