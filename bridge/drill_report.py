@@ -7,6 +7,7 @@ from typing import Any
 
 from bridge.drill import Ballot, Drill
 from bridge.ids import timestamp
+from bridge.quorum import ANYBODY
 from bridge.votes import Vote
 
 _Json = dict[str, Any]
@@ -163,8 +164,8 @@ def _approval_problems(drill: Drill, ballot: Ballot) -> Iterator[str]:
     elif ballot.holds:
         yield f"held by {', '.join(ballot.holds)}"
     elif not ballot.satisfied or ballot.since is None:
-        lacking = "nobody" if ballot.missing == ("any",) else "not everybody"
-        names = "" if ballot.missing == ("any",) else f"; missing: {', '.join(ballot.missing)}"
+        lacking = "nobody" if ballot.missing == ANYBODY else "not everybody"
+        names = "" if ballot.missing == ANYBODY else f"; missing: {', '.join(ballot.missing)}"
         yield f"{lacking} approved in time{names}"
     elif ballot.since > drill.approve_by:
         late = span(-_early(drill, ballot.since))

@@ -12,6 +12,7 @@ from bridge.journal.ballots import grant_of, receive, remind, reminded, votes
 from bridge.model import SCHEDULED
 from bridge.outcomes import Outcome, Voice
 from bridge.policy import Judgement, as_vote, judge
+from bridge.quorum import ANYBODY
 from bridge.runtime import Runtime
 from bridge.speaker import Speaker
 from bridge.state import State, Tracked
@@ -109,8 +110,9 @@ def _is_open(known: Tracked) -> bool:
 
 
 def _who(judgement: Judgement, reminder: str) -> str:
+    missing = f"missing: {', '.join(judgement.missing)}" if judgement.missing else None
     parts = [
-        f"missing: {', '.join(judgement.missing)}" if judgement.missing else None,
+        "nobody has approved" if judgement.missing == ANYBODY else missing,
         f"held by: {', '.join(judgement.holds)}" if judgement.holds else None,
     ]
     return f"Less than {reminder} before notBefore; {'; '.join(part for part in parts if part)}."

@@ -34,6 +34,8 @@ class Approvers(Settings):
 
 
 Require = Literal["any", "each-resource"] | Count | Approvers
+ANYBODY = ("any",)
+"""Who is missing where one approval is enough, and there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ def tally(
         return _by_name(approvals, require)
     if require == "any" or not event.resources:
         have = tuple(dict.fromkeys(vote.approver for vote in approvals))
-        return Tally(have, (), approvals[0].at) if have else Tally((), ("any",), None)
+        return Tally(have, (), approvals[0].at) if have else Tally((), ANYBODY, None)
     return _each(event, approvals, for_all)
 
 

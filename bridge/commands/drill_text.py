@@ -6,6 +6,7 @@ from typing import Any
 
 from bridge.commands.text import clock, pairs, printable, table, yes_no
 from bridge.drill_report import span
+from bridge.quorum import ANYBODY
 
 Report = Mapping[str, Any]
 _SINKS = ("SINK", "REQUIRED", "ANNOUNCEMENT", "AFTER", "ATTEMPTS", "ALL CLOUDEVENTS", "ERROR")
@@ -114,7 +115,7 @@ def _refusal(one: Report) -> tuple[object, ...]:
 def _missing(approvals: Report) -> str:
     """Who kept it from happening: each on a line of its own, or nothing."""
     named = (
-        ("Missing", [one for one in approvals["missing"] if one != "any"]),
+        ("Missing", [one for one in approvals["missing"] if one not in ANYBODY]),
         ("Held by", approvals["holds"]),
         ("Listed to approve, and silent", approvals["silent"]),
     )

@@ -7,6 +7,7 @@ from typing import Any
 
 from bridge.commands.ballot import Ballot
 from bridge.commands.text import clock, printable
+from bridge.quorum import ANYBODY
 
 _PREFIX, _APPROVAL = "azure.scheduledevents.", "approval."
 _OVER = {
@@ -172,7 +173,7 @@ def _recorded(verdict: Verdict, now: datetime) -> Iterable[str]:
         if verdict.drill:
             yield "a drill: Azure is told nothing"
         return
-    if verdict.missing == ("any",):
+    if verdict.missing == ANYBODY:
         yield "nobody has approved yet"
     elif verdict.missing:
         yield f"still missing: {', '.join(verdict.missing)}"

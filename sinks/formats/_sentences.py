@@ -12,6 +12,8 @@ from sinks.formats._human import clean, command, list_names, read_moment, say_mo
 from sinks.formats._phrases import LONGEST_WORD, Story, list_facts
 
 LONGEST_QUOTE = 500
+_ANYBODY = "any"
+"""Who is missing where one approval is enough, and there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,7 @@ def _recorded(story: Story) -> tuple[str, str]:
     decision, approver = _decision(story), story.word("approver", "somebody")
     missing, holds = story.votes("missing"), story.votes("holds")
     left = f" Still missing: {missing}." if missing else ""
+    left = " Nobody has approved yet." if missing == _ANYBODY else left
     held = f" On hold by {holds}; Azure does not wait for that." if holds else ""
     dry = " It is a dry run: Azure is told nothing." if story.data.get("dryRun") else ""
     return (
@@ -126,11 +129,13 @@ def _failed(story: Story) -> tuple[str, str]:
 
 
 def _due(story: Story) -> tuple[str, str]:
-    missing = story.votes("missing") or "votes"
+    missing, holds = story.votes("missing"), story.votes("holds")
+    wanted = ["an approval" if missing == _ANYBODY else missing, holds and f"a release by {holds}"]
+    waits = " and ".join(one for one in wanted if one) or "votes"
     when = f" at {story.due}" if story.due else ""
     return (
         f"{story.what} waits for approval",
-        f"The {story.what} still waits for {missing}. Azure goes ahead{when} all the same.",
+        f"The {story.what} still waits for {waits}. Azure goes ahead{when} all the same.",
     )
 
 

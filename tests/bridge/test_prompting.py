@@ -120,6 +120,18 @@ async def long_ago(bridge, hours=5):
     await bridge.journal.commit(replace(state, tracked=tracked), [], time.time())
 
 
+async def test_where_one_approval_is_enough_the_reminder_says_that_there_is_none(two):
+    key = plan(two)
+    bridge = await two.bridge(require="any", remind=["3h"])
+    await long_ago(bridge)
+    await bridge.hear(key, decision="hold", approver="a", id="1")
+    await bridge.consider()
+    [told] = await bridge.told("approval.due")
+    assert told["data"]["detail"] == (
+        "Less than 3h before notBefore; nobody has approved; held by: a."
+    )
+
+
 async def test_who_is_missing_is_named_once_for_each_reminder_across_restarts(two):
     key = plan(two)
     for remind in (["3h"], ["3h"], ["3h", "2h", "1m"]):

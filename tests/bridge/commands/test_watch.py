@@ -251,6 +251,8 @@ def test_who_is_missing_is_said_once_and_who_holds_and_that_it_is_no_real_vote_t
     votes = {"have": [ME], "missing": [], "holds": [f"billing@{OTHER}"]}
     held = {**recorded, "data": {**recorded["data"], "votes": votes, "dryRun": True}}
     assert Happening(held).line(NOON).endswith(f"held by: billing@{OTHER}; dry run\n")
+    none = {**recorded, "data": {**recorded["data"], "votes": {**votes, "missing": ["any"]}}}
+    assert "; nobody has approved; held by: " in Happening(none).line(NOON)
 
 
 def test_another_day_has_its_date():
