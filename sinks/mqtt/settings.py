@@ -241,8 +241,9 @@ class MqttSettings(Connection, SinkSettings):
 
     def describe(self) -> str:
         kept = "; retains what is pending" if self.retain_state else ""
+        asked = f"; asks for answers on {self.response_topic}" if self.response_topic else ""
         shape = f"as {self.words}" if self.format else f"in {self.mode} mode"
         return (
             f"publishes CloudEvents {shape} to MQTT topic {self.topic} "
-            f"with QoS {self.qos} {self.describe_connection()}{kept}"
+            f"with QoS {self.qos} {self.describe_connection()}{kept}{asked}"
         )

@@ -217,6 +217,7 @@ def test_it_says_what_it_will_do_and_no_secret():
         "azure/scheduled-events/events/{subject} with QoS 1 at 127.0.0.1:8883 by MQTT 5 "
         "over TLS with a client certificate, as user ann; retains what is pending"
     )
+    assert configured(response_topic="a/b").describe().endswith("; asks for answers on a/b")
     wss = configured(transport="websockets", tls={"insecure": True}).describe()
     assert wss.endswith("by MQTT 5 in WebSockets (/mqtt) over TLS that checks nothing")
     assert "s3cret" not in repr(made) + made.describe() + made.model_dump_json()
