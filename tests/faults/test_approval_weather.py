@@ -92,7 +92,7 @@ async def test_what_turned_worse_while_the_bridge_was_dead_is_voted_on_anew(tmp_
         await at.start(faults=DIES_BEFORE_ITS_POST)
         assert await at.ended() == -signal.SIGKILL, at.output()
         at.world.update("kept", type="Redeploy")
-        at.world.fault("delay", methods=["GET"], delay="500ms", count=1)
+        at.world.fault("delay", methods=["GET"], delay="2s", count=1)
         await at.start(faults=SOURCE)
         await at.until(lambda: len(outcomes(at, "refused")) == 2, "both votes to lapse")
         assert {one["data"]["reason"] for one in outcomes(at, "refused")} == {"superseded"}
