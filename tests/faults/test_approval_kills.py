@@ -73,7 +73,7 @@ async def attempt(folder: Path, fault: str, number: int) -> bool:
     approvals = {
         "from": {"desk": {"type": "tail", "trust": "transport", "path": str(folder / "approvals")}}
     }
-    async with stage(folder, approvals=approvals) as at:
+    async with stage(folder, approvals=approvals, quick=True) as at:
         met = await story(at, **{fault: number})
         verdict(at)
         all_read(at)
@@ -125,7 +125,7 @@ async def asks(at: Stage, vm: str) -> str:
 
 
 async def called(folder: Path, fault: str, number: int) -> bool:
-    async with stage(folder) as at:
+    async with stage(folder, quick=True) as at:
         at.world.create(
             name="kept", type="Reboot", notice="1h", starts_after_approval="1h",
             resources=["vm-0", "vm-1"],

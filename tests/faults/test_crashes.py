@@ -83,10 +83,10 @@ class Weather:
         self._cancel(due=float("inf"))
 
 
-async def live_through(folder: Path, kills: int, seed: int) -> Stage:
+async def live_through(folder: Path, kills: int, seed: int, *, quick: bool = False) -> Stage:
     """Kill and restart in bad weather, then let it clear and the bridge leave in peace."""
     rng = random.Random(seed)
-    async with stage(folder) as at:
+    async with stage(folder, quick=quick) as at:
         weather = Weather(at, rng)
         blowing = asyncio.create_task(weather.blow())
         for _ in range(kills):
@@ -113,10 +113,15 @@ def the_test_was_one(at: Stage, kills: int) -> None:
 
 
 @pytest.mark.timeout(300)
-async def test_25_kills_at_random_lose_nothing(tmp_path: Path):
-    at = await live_through(tmp_path, kills=25, seed=SEED)
-    the_test_was_one(at, 25)
-    assert judge(at.simulator.truth, at.shown, at.files) == []
+async def test_26_kills_at_random_in_two_places_lose_nothing(tmp_path: Path):
+    async def one(seed: int) -> None:
+        at = await live_through(tmp_path / f"{seed}", kills=13, seed=seed, quick=True)
+        the_test_was_one(at, 13)
+        assert judge(at.simulator.truth, at.shown, at.files) == []
+
+    async with asyncio.TaskGroup() as side_by_side:
+        for seed in (SEED, SEED + 1):
+            side_by_side.create_task(one(seed))
 
 
 @pytest.mark.soak

@@ -50,7 +50,7 @@ def text(path: Path) -> None:
 async def test_a_corrupt_journal_is_set_aside_and_what_is_pending_said_again(
     tmp_path: Path, damage: Callable[[Path], None]
 ):
-    async with stage(tmp_path) as at:
+    async with stage(tmp_path, quick=True) as at:
         await with_something_pending(at)
         damage(at.journal)
         damaged = at.journal.read_bytes()
@@ -68,7 +68,7 @@ async def test_a_corrupt_journal_is_set_aside_and_what_is_pending_said_again(
 
 
 async def test_whatever_page_is_torn_the_bridge_goes_on(tmp_path: Path):
-    async with stage(tmp_path) as at:
+    async with stage(tmp_path, quick=True) as at:
         await with_something_pending(at)
         whole = at.journal.read_bytes()
         at.world.start("kept")
@@ -88,7 +88,7 @@ async def test_whatever_page_is_torn_the_bridge_goes_on(tmp_path: Path):
 
 
 async def test_a_journal_that_turns_corrupt_under_way_is_set_aside(tmp_path: Path):
-    async with stage(tmp_path) as at:
+    async with stage(tmp_path, quick=True) as at:
         at.world.create(name="kept", type="Reboot", notice="1h", started_for=None)
         await at.start()
         await at.until(lambda: len(at.files) == 2 and told(at.files[0], "scheduled"), "a start")
@@ -118,10 +118,10 @@ def checkpoint(path: Path) -> None:
 
 
 async def test_another_vms_journal_is_set_aside_and_its_events_are_not_ours(tmp_path: Path):
-    async with stage(tmp_path / "old") as old:
+    async with stage(tmp_path / "old", quick=True) as old:
         await with_something_pending(old)
         (image,) = old.files[0].parent.glob("state")
-    async with stage(tmp_path / "new", Scenario(vms=[VM(name="vm-7")])) as at:
+    async with stage(tmp_path / "new", Scenario(vms=[VM(name="vm-7")]), quick=True) as at:
         shutil.copytree(image, at.state_dir)
         at.world.create(name="mine", type="Freeze", notice="1h")
         assert await at.once() == 0
@@ -136,7 +136,7 @@ async def test_another_vms_journal_is_set_aside_and_its_events_are_not_ours(tmp_
 
 @pytest.mark.parametrize("companion", [False, True], ids=["alone", "with a write-ahead log"])
 async def test_a_newer_journal_is_left_alone_and_the_start_refused(tmp_path: Path, companion: bool):
-    async with stage(tmp_path) as at:
+    async with stage(tmp_path, quick=True) as at:
         await with_something_pending(at)
         newer = sqlite3.connect(at.journal)
         newer.execute("PRAGMA user_version = 99")
@@ -160,7 +160,7 @@ def content(folder: Path) -> dict[str, bytes]:
 
 
 async def test_the_name_of_the_vm_is_remembered_when_instance_metadata_is_silent(tmp_path: Path):
-    async with stage(tmp_path) as at:
+    async with stage(tmp_path, quick=True) as at:
         await with_something_pending(at)
         at.world.create(name="theirs", type="Freeze", notice="1h", resources=["vm-1"])
         at.world.fault("status", status=500, paths=["instance"])

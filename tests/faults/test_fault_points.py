@@ -8,7 +8,7 @@ import pytest
 from support.bridge_process import Stage, stage
 from support.judge import bodies, judge
 
-AT_ONCE = 4
+AT_ONCE = 8
 """How many bridges are killed side by side, each under a simulator of its own."""
 MOST = 60
 """More places than a short story has."""
@@ -51,7 +51,7 @@ async def short_story(at: Stage, **fault: int) -> bool:
 
 
 async def attempt(folder: Path, fault: str, number: int) -> bool:
-    async with stage(folder / f"{fault}-{number}") as at:
+    async with stage(folder / f"{fault}-{number}", quick=True) as at:
         met = await short_story(at, **{fault: number})
         complaints = judge(at.simulator.truth, at.shown, at.files)
         assert complaints == [], f"killed at {fault} {number}"
@@ -94,7 +94,7 @@ async def test_a_kill_while_the_tables_are_made_is_made_good_at_the_next_start(
 
 
 async def test_what_was_sent_and_not_noted_is_sent_again_under_the_same_id(tmp_path: Path):
-    async with stage(tmp_path) as at:
+    async with stage(tmp_path, quick=True) as at:
         assert await short_story(at, after_send=1)
         repeated = [len(bodies(path)) - len(set(bodies(path))) for path in at.files]
         assert sum(repeated) >= 1

@@ -25,7 +25,7 @@ def has(at: Stage, name: str) -> bool:
 
 
 async def test_it_stops_with_one_line_hinders_nobody_and_goes_on_after_a_reload(tmp_path):
-    async with stage(tmp_path) as at:
+    async with stage(tmp_path, quick=True) as at:
         await begin(at)
         await at.until_said("sink.stopped")
         await at.until(lambda: has(at, "right"), "what the other sink gets")
@@ -52,7 +52,7 @@ async def test_a_kill_around_the_note_of_it_loses_nothing(tmp_path):
 
 
 async def killed_around_its_note(folder: Path, number: int) -> None:
-    async with stage(folder) as at:
+    async with stage(folder, quick=True) as at:
         await begin(at, around_settle=number)
         await until(lambda: at.dead, "a death")
         assert at.process.returncode == -signal.SIGKILL

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+from support.quick_process import QuickProcess, bear
+
 from bridge.model import Document
 from bridge.simulator import Scenario, Simulator
 
@@ -34,9 +36,11 @@ class Stage:
     folder: Path
     simulator: Simulator
     config: dict[str, Any]
+    quick: bool = False
+    """Whether its processes come from the nursery, for tests that start many."""
     shown: list[Shown] = field(default_factory=list)
     number: int = 0
-    process: asyncio.subprocess.Process | None = None
+    process: asyncio.subprocess.Process | QuickProcess | None = None
 
     def __post_init__(self) -> None:
         self._watch()
@@ -82,12 +86,15 @@ class Stage:
     async def start(self, *more: str, faults: dict[str, Any] | None = None) -> None:
         """Start a process, the command itself or the one that hurts itself as *faults* says."""
         self.number += 1
+        words = ["run", "-c", str(self._file), *more]
+        if self.quick:
+            self.process = await bear(words, faults or {}, self._log(self.number))
+            return
         program = COMMAND if faults is None else (*FAULTY, json.dumps(faults))
         with self._log(self.number).open("wb") as log:
             self.process = await asyncio.create_subprocess_exec(
-                *program, "run", "-c", str(self._file), *more,
-                stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log,
-            )  # fmt: skip
+                *program, *words, stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log
+            )
 
     async def once(self, **faults: Any) -> int:
         """`seb run --once`, to its end; the exit code."""
@@ -172,7 +179,12 @@ class Stage:
 
 @contextlib.asynccontextmanager
 async def stage(
-    folder: Path, scenario: Scenario | str | None = None, *, speed: float = 1.0, **config: Any
+    folder: Path,
+    scenario: Scenario | str | None = None,
+    *,
+    speed: float = 1.0,
+    quick: bool = False,
+    **config: Any,
 ) -> AsyncGenerator[Stage]:
     """A quiet world, unless there is a scenario, and a configuration with two file sinks."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -184,7 +196,8 @@ async def stage(
             "http": {"listen": None},
         }
         source = {**usual["source"], **config.pop("source", {})}
-        async with Stage(folder, simulator, {**usual, **config, "source": source}) as made:
+        config = {**usual, **config, "source": source}
+        async with Stage(folder, simulator, config, quick) as made:
             yield made
 
 

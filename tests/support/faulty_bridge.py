@@ -9,7 +9,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -227,7 +227,7 @@ def user(number: int) -> None:
     All that is found or imported later is found now: whoever that is may not see where it stands.
     """
     late = ("bridge.commands.run", "bridge.web", "yaml", "cloudevents.core.formats.json")
-    late += ("bridge.approvals", "bridge.granting", "bridge.listeners", "bridge.speaker")
+    late += ("bridge.approvals", "bridge.bulletin", "bridge.granting", "bridge.listeners")
     codecs = [f"encodings.{name}" for name in ("ascii", "idna", "latin_1", "utf_8_sig")]
     for name in (*late, *codecs):
         importlib.import_module(name)
@@ -272,7 +272,13 @@ FAULTS = {
     )
 }
 
-if __name__ == "__main__":
-    for name, value in json.loads(sys.argv[1]).items():
+
+def run(faults: dict[str, Any], words: Sequence[str]) -> int:
+    """`seb` with these words; the exit code."""
+    for name, value in faults.items():
         FAULTS[name](value)
-    sys.exit(bridge.cli.main(sys.argv[2:]))
+    return bridge.cli.main(words)
+
+
+if __name__ == "__main__":
+    sys.exit(run(json.loads(sys.argv[1]), sys.argv[2:]))

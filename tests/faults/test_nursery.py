@@ -1,0 +1,34 @@
+"""The nursery bears processes like any others, only sooner."""
+
+import signal
+from importlib.metadata import version
+from pathlib import Path
+
+from support.bridge_process import stage
+from support.quick_process import bear
+
+
+async def test_what_it_bears_says_and_ends_as_the_command_does(tmp_path: Path):
+    log = tmp_path / "log"
+    assert await (await bear(["--version"], {}, log)).wait() == 0
+    assert log.read_text() == f"{version('scheduled-events-bridge')}\n"
+    assert await (await bear(["run", "-c", str(tmp_path / "missing")], {}, log)).wait() == 78
+    assert log.read_text().startswith("seb: ")
+
+
+async def test_what_it_bears_is_a_process_that_can_be_killed(tmp_path: Path):
+    async with stage(tmp_path, quick=True) as at:
+        await at.start()
+        await at.polled(1)
+        await at.kill()
+        assert at.process.returncode == -signal.SIGKILL
+        await at.start()
+        await at.polled(1)
+        assert await at.stop() == 0
+
+
+async def test_it_bears_each_with_the_environment_of_the_moment(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("SEB_CONFIG", str(tmp_path / "from-the-environment.yaml"))
+    log = tmp_path / "log"
+    assert await (await bear(["check"], {}, log)).wait() == 78
+    assert "from-the-environment.yaml" in log.read_text()

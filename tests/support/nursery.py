@@ -1,0 +1,77 @@
+"""Bears bridges quickly: it has imported all that they need, and forks for each of them.
+
+Each is a process of its own, to be killed and waited for as any other; all that it is spared is
+the time that Python takes to import the same modules again. Run as a program, it gets the number
+of a listening socket, and lives for as long as its standard input is open.
+
+Whoever connects sends one line of JSON, and is told the number of the process, then its exit code.
+"""
+
+import importlib
+import json
+import os
+import select
+import signal
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+LATE = (
+    "bridge.commands.run",
+    "bridge.approvals",
+    "bridge.granting",
+    "bridge.listeners",
+    "bridge.speaker",
+    "bridge.web",
+    "cloudevents.core.formats.json",
+    "cloudevents.core.v1.event",
+    "sinks.file",
+    "sinks.formats.cloudevents",
+    "yaml",
+)
+"""What a bridge imports when it needs it."""
+
+
+def serve(listener: socket.socket) -> dict[str, Any]:
+    """Return what a bridge shall be, in its own process."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    while True:
+        if sys.stdin in select.select([listener, sys.stdin], [], [])[0]:
+            sys.exit()
+        caller, _ = listener.accept()
+        with caller:
+            if os.fork() == 0:
+                listener.close()
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                return keep(caller)
+
+
+def keep(caller: socket.socket) -> dict[str, Any]:
+    with caller.makefile("r") as said:
+        wanted = json.loads(said.readline())
+    pid = os.fork()
+    if pid == 0:
+        return wanted
+    caller.sendall(b"%d\n" % pid)
+    _, status = os.waitpid(pid, 0)
+    caller.sendall(b"%d\n" % os.waitstatus_to_exitcode(status))
+    os._exit(0)
+
+
+def become(wanted: dict[str, Any]) -> int:
+    with Path(os.devnull).open() as nothing, Path(wanted["log"]).open("ab") as log:
+        os.dup2(nothing.fileno(), 0)
+        os.dup2(log.fileno(), 1)
+        os.dup2(log.fileno(), 2)
+    os.environ.clear()
+    os.environ.update(wanted["environment"])
+    return faulty_bridge.run(wanted["faults"], wanted["words"])
+
+
+if __name__ == "__main__":
+    sys.path.append(str(Path(__file__).parents[1]))
+    faulty_bridge = importlib.import_module("support.faulty_bridge")
+    for name in LATE:
+        importlib.import_module(name)
+    sys.exit(become(serve(socket.socket(fileno=int(sys.argv[1])))))

@@ -1,0 +1,69 @@
+"""Bridges from the nursery, for tests that start many: a tenth of the work of a new Python."""
+
+import asyncio
+import atexit
+import functools
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+NURSERY = Path(__file__).with_name("nursery.py")
+
+
+class QuickProcess:
+    """What `asyncio.subprocess.Process` is for a new Python."""
+
+    def __init__(
+        self, pid: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        self.pid = pid
+        self.returncode: int | None = None
+        self._ending = asyncio.create_task(self._end(reader, writer))
+
+    async def _end(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> int:
+        self.returncode = int(await reader.readline())
+        writer.close()
+        return self.returncode
+
+    async def wait(self) -> int:
+        return await asyncio.shield(self._ending)
+
+    def send_signal(self, number: signal.Signals) -> None:
+        if self.returncode is not None:
+            raise ProcessLookupError
+        os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+async def bear(words: Sequence[str], faults: dict[str, Any], log: Path) -> QuickProcess:
+    """`seb WORDS`, hurting itself as *faults* says, with all that it says in *log*."""
+    log.write_bytes(b"")
+    reader, writer = await asyncio.open_unix_connection(nursery())
+    wanted = {"words": words, "faults": faults, "log": str(log), "environment": {**os.environ}}
+    writer.write(json.dumps(wanted).encode() + b"\n")
+    return QuickProcess(int(await reader.readline()), reader, writer)
+
+
+@functools.cache
+def nursery() -> str:
+    """Where it listens. It is there for all tests of this process, and ends with it."""
+    folder = tempfile.mkdtemp(prefix="nursery-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(f"{folder}/socket")
+        listener.listen(64)
+        number = listener.fileno()
+        command = [sys.executable, "-P", str(NURSERY), str(number)]
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[number])
+    atexit.register(process.communicate)
+    return f"{folder}/socket"
