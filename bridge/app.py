@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Generator
-from contextlib import AsyncExitStack, ExitStack, contextmanager, suppress
+from contextlib import AsyncExitStack, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -17,7 +17,7 @@ from bridge.identity import Identity
 from bridge.journal import Journal
 from bridge.runtime import Runtime
 from bridge.status import Status
-from bridge.supervise import supervise
+from bridge.supervise import heard, supervise
 
 log = logging.getLogger(__name__)
 
@@ -112,10 +112,8 @@ class App:
     async def _head_start(self, engine: Engine) -> None:
         """Let the first poll go ahead of what nobody waits for; its answer may take minutes."""
         with self.runtime.journal.news() as news:
-            await engine.start()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(HEAD_START):
-                    await news.wait()
+            await engine.start(HEAD_START)
+            await heard(news, HEAD_START)
 
     def _helpers(
         self, group: asyncio.TaskGroup, engine: Engine, web: AsyncExitStack

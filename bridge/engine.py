@@ -14,7 +14,7 @@ from bridge.metadata import Accepted, Problem
 from bridge.plugins import Delivery
 from bridge.poller import Poller
 from bridge.runtime import Runtime
-from bridge.supervise import supervise
+from bridge.supervise import heard, supervise
 from bridge.votes import SINK
 
 if TYPE_CHECKING:
@@ -40,9 +40,10 @@ class Engine:
         )
         self._source = self._poller()
 
-    async def start(self) -> None:
+    async def start(self, head_start: float = 1.0) -> None:
         """The poller first: the sooner it asks, the more notice is left."""
         self._poll()
+        await heard(self._source.asked, head_start)
         await self.employ()
 
     async def listen(self) -> None:

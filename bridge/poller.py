@@ -5,11 +5,11 @@ import logging
 import random
 import time
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
-from bridge.bulletin import Bulletin
 from bridge.cloudevent import CloudEvent
 from bridge.config import Config
 from bridge.diff import transitions, unannounced
@@ -21,7 +21,10 @@ from bridge.metadata import OUTDATED, Accepted, Answer, Budget, Metadata, Proble
 from bridge.reading import Outage, Reader, azure_now, clock_skew
 from bridge.state import Facts, State, Step
 from bridge.status import SourceStatus
-from bridge.supervise import backoff
+from bridge.supervise import backoff, heard
+
+if TYPE_CHECKING:
+    from bridge.bulletin import Bulletin
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +47,7 @@ class Poller:
     version: str
     boot_id: str | None = None
     budget: Budget = field(default_factory=Budget)
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
     _client: Metadata | None = None
     _hurry: asyncio.Event = field(default_factory=asyncio.Event)
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -56,7 +60,10 @@ class Poller:
     _generation: int = -1
 
     @property
-    def _bulletin(self) -> Bulletin:
+    def _bulletin(self) -> "Bulletin":
+        # Imported here: the first poll need not wait for the words about its answer.
+        from bridge.bulletin import Bulletin  # noqa: PLC0415
+
         return Bulletin(self.identity, self.journal, self.status, self.version, self.boot_id)
 
     async def run(self) -> None:
@@ -71,16 +78,12 @@ class Poller:
                     self._hurry.clear()
                     async with self._turn:
                         problem = await self.poll(metadata)
-                    await self._rest(self._pause(problem), hurried=problem is None)
+                    pause = self._pause(problem)
+                    await (asyncio.sleep(pause) if problem else heard(self._hurry, pause))
 
     def hurry(self) -> None:
         """Read the document as soon as the budget allows: it is not what we thought."""
         self._hurry.set()
-
-    async def _rest(self, seconds: float, *, hurried: bool) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await (self._hurry.wait() if hurried else asyncio.sleep(seconds))
 
     async def once(self) -> bool:
         """Poll one time; whether there was a useful answer."""
@@ -111,6 +114,7 @@ class Poller:
     async def poll(self, metadata: Metadata) -> Problem | None:
         """One fetch and all that follows from it; the problem, if there was one."""
         await self.identity.learn(metadata)
+        self.asked.set()
         answer = await metadata.fetch()
         self.status.polls += 1
         self.status.last_poll = time.monotonic()
@@ -200,7 +204,8 @@ class Poller:
         if recovered:
             events.append(self._bulletin.recovered(self._state, now))
         if recovered or time.monotonic() >= self._snapshot_due:
-            events.append(await self._snapshot(step.state, now))
+            self._snapshot_due = time.monotonic() + self.config.source.snapshot_interval
+            events.append(await self._bulletin.snapshot(step.state, now))
         await self._keep(step, events, now, recovered=recovered)
 
     async def _facts(self, now: datetime) -> Facts:
@@ -222,10 +227,6 @@ class Poller:
         told = await self.journal.run(granted)
         return frozenset(key for key, life in told if key in tracked and tracked[key].life == life)
 
-    async def _snapshot(self, state: State, now: datetime) -> CloudEvent:
-        self._snapshot_due = time.monotonic() + self.config.source.snapshot_interval
-        return await self._bulletin.snapshot(state, now)
-
     async def _keep(
         self, step: Step, events: list[CloudEvent], now: datetime, *, recovered: bool
     ) -> None:
@@ -239,12 +240,11 @@ class Poller:
         self._bulletin.answered(step, now)
 
     async def _record(self, state: State, events: list[CloudEvent], **meta: str | None) -> None:
+        now = time.time()
         try:
-            await self.journal.commit(
-                state, events, time.time(), generation=self._generation, **meta
-            )
+            await self.journal.commit(state, events, now, generation=self._generation, **meta)
         except SetAside:
             # What ended in this document will not be seen again, so it goes into the new journal.
-            await self.journal.append(events, time.time())
+            await self.journal.append(events, now)
             raise
         self._state = state

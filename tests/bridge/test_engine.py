@@ -11,8 +11,10 @@ from support.third_party_source import register
 
 from bridge.config import load
 from bridge.engine import Engine
+from bridge.fleet import Fleet
 from bridge.identity import Identity
 from bridge.journal import Journal
+from bridge.metadata import Metadata
 from bridge.runtime import Runtime
 from bridge.status import Status
 
@@ -141,3 +143,22 @@ async def test_what_azure_refuses_is_looked_at_again_at_once(bench):
         bench.say("e")
         bench.world.cancel("e")
         await until(lambda: bench.told("approval.failed"))
+
+
+async def test_azure_is_asked_before_the_sinks_are_made_ready(bench, monkeypatch):
+    order = []
+
+    def noted(kind, name):
+        original = getattr(kind, name)
+
+        async def call(self, *args):
+            order.append(name)
+            return await original(self, *args)
+
+        monkeypatch.setattr(kind, name, call)
+
+    noted(Metadata, "fetch")
+    noted(Fleet, "employ")
+    async with bench.engine():
+        await until(lambda: bench.told("source.snapshot"))
+    assert order[:2] == ["fetch", "employ"]

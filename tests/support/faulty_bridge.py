@@ -227,13 +227,13 @@ def user(number: int) -> None:
     All that is found or imported later is found now: whoever that is may not see where it stands.
     """
     late = ("bridge.commands.run", "bridge.web", "yaml", "cloudevents.core.formats.json")
-    late += ("bridge.approvals", "bridge.bulletin", "bridge.granting", "bridge.listeners")
+    late += ("bridge.bulletin", "bridge.drilling", "bridge.granting", "bridge.listeners")
     codecs = [f"encodings.{name}" for name in ("ascii", "idna", "latin_1", "utf_8_sig")]
     for name in (*late, *codecs):
         importlib.import_module(name)
-    points = bridge.plugins.finding.entry_points(group=bridge.plugins.sinks.SINKS)
-    points = [point for point in points if point.load()]
-    bridge.plugins.finding.entry_points = lambda group: points
+    for group in (bridge.plugins.sinks.SINKS, bridge.plugins.formats.FORMATS):
+        for point in bridge.plugins.finding.installed(group).values():
+            point.load()
     release = bridge.app.version("scheduled-events-bridge")
     bridge.app.version = bridge.cli.version = lambda name: release
     os.setgroups([])
