@@ -93,11 +93,15 @@ class Client:
         async with self._window:
             self._must_be_there()
             code, number = self._network.send(message)
-            answer: Answer = await self._answer(code, number)
+            try:
+                answer: Answer = await self._answer(code, number)
+            except asyncio.CancelledError:
+                self.give_up(Lost("the server did not acknowledge in time"))
+                raise
             return answer
 
     async def subscribe(self, topics: Mapping[str, int]) -> list[Answer]:
-        """The server's answer for each filter, in their order; raises as `publish` does."""
+        """The server's answer for each filter, in their order. Raises `Lost` when there is none."""
         self._must_be_there()
         code, number = self._network.subscribe(list(topics.items()))
         answers: list[Answer] = await self._answer(code, number or 0)
@@ -149,9 +153,6 @@ class Client:
         answer = self._answers[number] = self._loop.create_future()
         try:
             return await answer
-        except asyncio.CancelledError:
-            self.give_up(Lost("the server did not acknowledge in time"))
-            raise
         finally:
             self._answers.pop(number, None)
 

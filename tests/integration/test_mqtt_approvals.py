@@ -355,9 +355,12 @@ async def test_a_server_may_want_to_be_silent_for_longer_than_we_do(theirs: int 
 
 @contextlib.asynccontextmanager
 async def strict_server(
-    suback: bytes, asked: list[bytes] | None = None
+    suback: bytes, asked: list[bytes] | None = None, said: list[bytes] | None = None
 ) -> AsyncGenerator[TcpProxy]:
-    """Lets everybody in, and answers each subscription with *suback*; *asked* gets the CONNECTs."""
+    """Lets everybody in, and answers each subscription with *suback*.
+
+    *asked* gets the CONNECTs, and *said* what comes after the subscription, to the end.
+    """
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         serving.append(asyncio.current_task())
@@ -368,7 +371,9 @@ async def strict_server(
                 if head[0] == 0x10 and asked is not None:
                     asked.append(packet)
                 writer.write(answer.replace(b"MID", packet[:2]))
-            await reader.read()
+            rest = await reader.read()
+            if said is not None:
+                said.append(rest)
         writer.transport.abort()
 
     serving: list[Any] = []
@@ -465,6 +470,16 @@ async def test_until_the_vms_id_is_known_it_waits_unless_it_has_a_client_id(mosq
             pass
     async with listen(source(mosquitto, topic, client_id=topic), Place(names), asked):
         pass
+
+
+async def test_what_is_acknowledged_is_told_also_when_the_subscription_is_not_answered_yet():
+    waited = b"\x32\x09\x00\x03a/b\x00\x07\x00x"
+    said: list[bytes] = []
+    async with strict_server(waited, said=said) as server:
+        assert await Desk(source(server, "a/b")).session(1) == [b"x"]
+        await until(lambda: said)
+    puback, goodbye = b"\x40\x02\x00\x07", b"\xe0"
+    assert said[0].startswith(puback + goodbye)
 
 
 async def test_the_session_is_asked_for_as_the_configuration_says():
