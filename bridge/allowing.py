@@ -1,5 +1,6 @@
 """Who may say what: the entries of `approvals.allow`, and whether a signed vote is fresh."""
 
+import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
@@ -11,12 +12,15 @@ from pydantic import AfterValidator, Field, model_validator
 from bridge.fields import Secret, Settings
 from bridge.model import ScheduledEvent
 from bridge.signatures import Key, read_key
-from bridge.votes import AUTO, CONTROL, DECISIONS, SINK, Decision, Given, Refusal, Vote
+from bridge.votes import AUTO, CONTROL, DECISIONS, HTTP, SINK, Decision, Given, Refusal, Vote
 
 TOLERANCE = timedelta(minutes=5)
 """How far clocks may differ, and how old a signature over HTTP may be."""
 _TRUSTED = frozenset({AUTO, SINK})
 _LONGEST = 512
+_TYPE = r"(?:[A-Za-z][A-Za-z0-9-]*|[0-9]+(?:\.[0-9]+)+)"
+_VALUE = r"""(?![ #])(?:[ !#-*\-.-:=?-\[\]-~]|\\(?:[ #,+"\\<>;]|[0-9A-F]{2}))*"""
+_SUBJECT = re.compile(f"{_TYPE}={_VALUE}(?:[,+]{_TYPE}={_VALUE})*")
 
 
 def _name(text: str) -> str:
@@ -25,7 +29,16 @@ def _name(text: str) -> str:
     return text
 
 
+def _subject(text: str) -> str:
+    """What is written in another way than certificates are read would match none of them."""
+    if not _SUBJECT.fullmatch(text):
+        example = "openssl x509 -noout -subject -nameopt RFC2253 prints it: CN=orders,O=example"
+        raise ValueError(f"must be the subject of a certificate as {example}")
+    return text
+
+
 Name = Annotated[str, AfterValidator(_name)]
+Subject = Annotated[Name, AfterValidator(_subject)]
 Globs = Annotated[tuple[Name, ...], Field(min_length=1)]
 
 
@@ -63,6 +76,9 @@ class Allow(Settings):
     approver: Name = Field(description="its name, in votes and outcomes")
     keys: tuple[ApproverKey, ...] = Field((), description="keys that sign its votes")
     token: Name | None = Field(None, description="the name of its token in http.tokens")
+    certificate: Subject | None = Field(
+        None, description="the subject of its client certificate, as CN=orders,O=example"
+    )
     via: Name | None = Field(None, description="a source's name, http or control; else any")
     resources: Globs | None = Field(None, description="globs over VMs; else all")
     event_types: Globs | None = Field(None, description="globs over Freeze, Reboot, …; else all")
@@ -76,12 +92,21 @@ class Allow(Settings):
     @property
     def proves(self) -> bool:
         """Whether this approver can prove itself: then nobody is believed to be it by name."""
-        return bool(self.keys) or self.token is not None
+        return bool(self.keys or self.token or self.certificate)
 
 
 def named(allow: Iterable[Allow], token: str) -> str:
     """Who the holder of a token is: the approver whose entry names it, else the token's name."""
     return next((rule.approver for rule in allow if rule.token == token), token)
+
+
+def certified(allow: Sequence[Allow], subject: str) -> str | None:
+    """Who the holder of a certificate is: nobody, unless an entry names its subject."""
+    for rule in allow:
+        if rule.certificate == subject:
+            return rule.approver
+    listed = any(rule.approver == subject and rule.via in (None, HTTP) for rule in allow)
+    return subject if listed else None
 
 
 def denied(allow: Sequence[Allow], vote: Vote, event: ScheduledEvent) -> Refusal | None:
@@ -115,7 +140,7 @@ def speaks_for_all(allow: Iterable[Allow], vote: Vote, event: ScheduledEvent) ->
 
 def _objection(rule: Allow, vote: Vote, event: ScheduledEvent) -> str | None:
     if rule.proves and not vote.verified:
-        return "proves itself by a key or a token, and this vote does not"
+        return "proves itself by a key, a token or a certificate, and this vote does not"
     if rule.via is not None and rule.via != vote.via:
         return f"may not vote via {vote.via}"
     if vote.decision not in rule.decisions:

@@ -78,6 +78,7 @@ class App:
     state_dir: Path
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
     _again: asyncio.Event = field(default_factory=asyncio.Event)
+    _opened: tuple[object, ...] = ()
 
     async def once(self) -> int:
         """Poll one time, drain, and leave; 1 when there was no answer or something is left."""
@@ -137,6 +138,7 @@ class App:
         # Imported here: the first poll need not wait for a web server.
         from bridge.web import CannotListen, serve  # noqa: PLC0415
 
+        self._opened = _listeners(self.runtime.config)
         try:
             address = platform.control_address(self.state_dir)
             await stack.enter_async_context(serve(self.runtime, address=address))
@@ -185,10 +187,15 @@ class App:
         await self._audit_config("reload")
 
     async def _exchange_web(self, old: Config, new: Config, web: AsyncExitStack) -> None:
-        """Tokens are looked up at each request; addresses and certificates need new listeners."""
-        self.runtime.config = new
-        if _listeners(old) == _listeners(new):
+        """Tokens are looked up at each request; addresses and certificates need new listeners.
+
+        Files that cannot be used are found before anything is closed.
+        """
+        if self._opened == _listeners(new):
+            self.runtime.config = new
             return
+        _check_files(new)
+        self.runtime.config = new
         await web.aclose()
         try:
             await self._open_web(web)
@@ -200,7 +207,17 @@ class App:
 
 def _listeners(config: Config) -> tuple[object, ...]:
     http = config.http
-    return (http.listen, http.probes_listen, http.tls, config.control_group)
+    stamps = http.tls.stamps() if http.tls else ()
+    return (http.listen, http.probes_listen, http.tls, stamps, config.control_group)
+
+
+def _check_files(config: Config) -> None:
+    from bridge.web import CannotListen, check_tls  # noqa: PLC0415  as in _open_web
+
+    try:
+        check_tls(config.http)
+    except CannotListen as error:
+        raise CannotStart(str(error)) from error
 
 
 def _needs_no_restart(old: Config, new: Config) -> None:

@@ -64,12 +64,12 @@ class Approvals(Settings):
     def _one_key_one_name(self) -> Self:
         owners: dict[Secret | str, str] = {}
         for rule in self.allow:
-            proofs: list[Secret | str | None] = [rule.token]
+            proofs: list[Secret | str | None] = [rule.token, rule.certificate]
             proofs += [key.hmac or key.ed25519 for key in rule.keys]
             for proof in proofs:
                 if proof is None:
                     continue
                 if owners.setdefault(proof, rule.approver) != rule.approver:
                     both = f"{owners[proof]} and {rule.approver}"
-                    raise ValueError(f"allow: {both} have the same key or token")
+                    raise ValueError(f"allow: {both} have the same key, token or certificate")
         return self

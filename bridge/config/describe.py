@@ -83,18 +83,29 @@ def _http(http: Http) -> Iterator[str]:
         yield "Serves no console and no API."
     else:
         how = "https" if http.tls else "http"
-        rights = "" if http.tokens else ", read-only, for there are no tokens"
+        some = http.tokens or http.asks_for_certificates
+        rights = "" if some else ", read-only, for there are no tokens"
         default = "; when that is taken, goes on without" if http.listen_is_default else ""
         yield f"Serves console and API at {how}://{http.listen}{rights}{default}."
         if not http.tls and not http.listen.is_loopback:
             yield "That address is not loopback and not encrypted, as insecure: true says."
-        for token in http.tokens:
-            yield f"Token {token.name} may {' and '.join(token.scopes)}."
+        yield from _callers(http)
     if http.listen and http.webhook_origins:
         origins = ", ".join(http.webhook_origins)
         yield f"Consents to CloudEvents webhooks with approvals from {origins}."
     if http.probes_listen:
         yield f"Serves probes and metrics, without a token, at http://{http.probes_listen}."
+
+
+def _callers(http: Http) -> Iterator[str]:
+    for token in http.tokens:
+        yield f"Token {token.name} may {' and '.join(token.scopes)}."
+    if http.tls and http.tls.client_ca:
+        who = f"Whoever shows a certificate signed by {http.tls.client_ca} may read"
+        if http.tls.client_certificates == "required":
+            yield f"{who}; without one nobody gets a connection."
+        else:
+            yield f"{who}; without one a client needs a token, or signs its votes."
 
 
 def _control(group: str | None) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from bridge.allowing import Allow
 from bridge.config.approvals import Approvals
 from bridge.config.models import Http
-from bridge.config.rights import uncounted
+from bridge.config.rights import claimable, uncounted
 from bridge.fields import write_duration
 from bridge.quorum import Approvers, Count, Require
 
@@ -31,6 +31,7 @@ def describe_approvals(asked: Approvals, http: Http) -> Iterator[str]:
     yield from (_entry(rule) for rule in asked.allow)
     if asked.allow:
         yield "Nobody else may vote, through whatever door."
+    yield from claimable(asked)
     yield _enough(asked.require)
     yield from uncounted(asked)
     if asked.require != "any" and not asked.sources:
@@ -47,6 +48,8 @@ def _local(asked: Approvals, http: Http) -> str:
     names = [token.name for token in http.tokens if "approve" in token.scopes]
     if http.listen and names:
         doors.append(f"HTTP with the token {' or '.join(names)}")
+    if http.listen and http.asks_for_certificates and asked.allow:
+        doors.append("HTTP with a client certificate whose subject is listed")
     if http.listen and any(rule.keys and rule.via in (None, "http") for rule in asked.allow):
         doors.append("HTTP when they are signed")
     return f"Approvals are taken over {', and over '.join(doors)}."
@@ -63,6 +66,8 @@ def _entry(rule: Allow) -> str:
     if rule.via:
         parts.append(f"via {rule.via} only")
     proofs = [f"the token {rule.token}"] if rule.token else []
+    if rule.certificate:
+        proofs.append(f"the certificate {rule.certificate}")
     if rule.keys:
         proofs.append("one of its keys" if len(rule.keys) > 1 else "its key")
     if proofs:

@@ -91,10 +91,34 @@ class Token(Settings):
 
 
 class ServerTLS(Settings):
-    """The server's certificate chain and key, as PEM files."""
+    """PEM files: the server's certificate chain and key, and who signs certificates of clients."""
 
     certificate: Path
     key: Path
+    client_ca: Path | None = Field(
+        None, description="whose certificates prove a client; null: none is asked for"
+    )
+    client_certificates: Literal["required", "optional"] = Field(
+        "required", description="optional: who shows none needs a token, or signs its votes"
+    )
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if self.client_ca is None and "client_certificates" in self.model_fields_set:
+            raise ValueError("client_certificates is of no use without client_ca")
+        return self
+
+    def stamps(self) -> tuple[tuple[int, int, int] | None, ...]:
+        """What changes when one of the files does."""
+        return tuple(_stamp(path) for path in (self.certificate, self.key, self.client_ca))
+
+
+def _stamp(path: Path | None) -> tuple[int, int, int] | None:
+    try:
+        status = path.stat() if path else None
+    except OSError:
+        return None
+    return status and (status.st_mtime_ns, status.st_size, status.st_ino)
 
 
 def _named(tokens: object) -> object:
@@ -127,6 +151,10 @@ class Http(Settings):
     insecure: bool = Field(default=False, description="plain HTTP beyond loopback is meant")
 
     @property
+    def asks_for_certificates(self) -> bool:
+        return self.tls is not None and self.tls.client_ca is not None
+
+    @property
     def listen_is_default(self) -> bool:
         """Nobody asked for this address: when it is taken, warn and go on."""
         return "listen" not in self.model_fields_set
@@ -140,8 +168,10 @@ class Http(Settings):
             return self
         if self.listen == self.probes_listen and self.listen.port:
             raise ValueError(f"listen and probes_listen are both {self.listen}; use two ports")
-        if not self.listen.is_loopback and not self.tokens:
-            raise ValueError(f"listen: {self.listen} is not loopback, so it needs tokens")
+        if not self.listen.is_loopback and not (self.tokens or self.asks_for_certificates):
+            raise ValueError(
+                f"listen: {self.listen} is not loopback, so it needs tokens, or tls with client_ca"
+            )
         if not self.listen.is_loopback and not (self.tls or self.insecure):
             raise ValueError(
                 f"listen: {self.listen} is not loopback, so it needs tls, or insecure: true"

@@ -25,6 +25,11 @@ def useless(asked: Approvals, http: Http) -> Iterator[Problem]:
             yield Problem((*place, "token"), f"{rule.token!r} is no name in http.tokens")
         elif rule.token is not None and "approve" not in scopes[rule.token]:
             yield Problem((*place, "token"), f"the token {rule.token} has no scope approve")
+        if rule.certificate is not None and not (http.listen and http.asks_for_certificates):
+            why = "nobody asks for certificates; that needs http.listen and http.tls.client_ca"
+            yield Problem((*place, "certificate"), why)
+        elif rule.certificate is not None and rule.via not in (None, HTTP):
+            yield Problem((*place, "via"), f"{rule.via!r} shows no certificates; only http does")
         if rule.via is not None and rule.via not in channels:
             there_are = f"is no channel; there are {', '.join(channels)}"
             yield Problem((*place, "via"), f"{rule.via!r} {there_are}")
@@ -51,6 +56,19 @@ def uncounted(asked: Approvals) -> Iterator[str]:
                 yield f"From {name} only signed approvals count, for {why}."
     if asked.allow and not any(_is_of_this_machine(rule) for rule in asked.allow):
         yield _NO_USER
+
+
+def claimable(asked: Approvals) -> Iterator[str]:
+    """Names that anybody on a channel of trust may take, in sentences for `seb check`."""
+    trusting = [name for name, source in asked.sources.items() if source.trust == "transport"]
+    if not trusting or isinstance(asked.require, Count | Approvers):
+        return
+    for rule in asked.allow:
+        if not rule.proves and rule.via is None:
+            yield (
+                f"Whoever may publish to {' or '.join(trusting)} may vote there as "
+                f"{rule.approver}: its entry asks for no proof and names no via."
+            )
 
 
 def _is_of_this_machine(rule: Allow) -> bool:

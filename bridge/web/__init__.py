@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
-from bridge.config import Listen
+from bridge.config import Http, Listen
 from bridge.platform import serve_control
 from bridge.runtime import Runtime
 from bridge.web import api, approvals, drills, probes
@@ -16,7 +16,7 @@ from bridge.web.desk import Desk
 from bridge.web.guards import control_guard, http_guard, probes_guard
 from bridge.web.listen import CannotListen, listen, runner, tls_context
 
-__all__ = ["CannotListen", "Served", "serve"]
+__all__ = ["CannotListen", "Served", "check_tls", "serve"]
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +53,12 @@ async def serve(runtime: Runtime, *, address: str | None) -> AsyncGenerator[Serv
         log.info("http.serves", extra=served.as_fields())
         stack.callback(desk.streams.close)
         yield served
+
+
+def check_tls(http: Http) -> None:
+    """Raises `CannotListen` when the files of `http.tls` cannot be used."""
+    if http.listen is not None:
+        tls_context(http.tls)
 
 
 async def _control(stack: AsyncExitStack, desk: Desk, address: str | None) -> str | None:

@@ -21,6 +21,8 @@ class Caller:
     name: str
     via: Via
     scopes: frozenset[Scope]
+    approver: str | None = None
+    """Whom its certificate proves it to be; a token's holder is looked up by the token's name."""
 
 
 ANYBODY = Caller("anybody", "http", frozenset({"read"}))

@@ -14,7 +14,8 @@ from bridge.plugins import Delivery
 from bridge.signatures import HEADERS
 from bridge.votes import LocalOutcome
 from bridge.web.desk import DESK
-from bridge.web.guards import CALLER, CHALLENGE, SIGNED
+from bridge.web.door import CHALLENGE, SIGNED
+from bridge.web.guards import CALLER
 from bridge.web.problems import Problem
 
 routes = web.RouteTableDef()
@@ -33,9 +34,10 @@ async def approve(request: web.Request) -> web.Response:
     take = desk.runtime.take_local
     if take is None:
         raise Problem(503, "The bridge is starting; try again.", Retry_After="1")
-    delivery = Delivery(await request.read(), _headers(request))
+    delivery = Delivery(await request.read(), _headers(request), identity=caller.approver)
+    name = None if signed or caller.approver else caller.name
     try:
-        outcomes = await take(delivery, caller.via, None if signed else caller.name)
+        outcomes = await take(delivery, caller.via, name)
     except (Malformed, NotForUs) as error:
         reason = {"reason": "malformed"}
         raise Problem(400, f"This is no approval: {error}.", more=reason) from None

@@ -28,6 +28,7 @@ class Desk:
     streams: Streams = field(default_factory=Streams)
     limiter: Limiter = field(default_factory=Limiter)
     tokens_refused: int = 0
+    certificates_refused: int = 0
     started: float = 0.0
     _readings: Readings = field(default_factory=Readings)
     _read_at: float | None = None

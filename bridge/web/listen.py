@@ -4,6 +4,7 @@ import logging
 import os
 import ssl
 from collections.abc import Iterable
+from pathlib import Path
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
@@ -72,7 +73,8 @@ async def listen(made: web.AppRunner, key: str, at: Listen, tls: ssl.SSLContext 
 def tls_context(tls: ServerTLS | None) -> ssl.SSLContext | None:
     if tls is None:
         return None
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    # Not create_default_context: that writes session keys to where SSLKEYLOGFILE says.
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:
         # A key with a passphrase would make OpenSSL ask for it on the terminal.
@@ -81,7 +83,21 @@ def tls_context(tls: ServerTLS | None) -> ssl.SSLContext | None:
         why = getattr(error, "strerror", None) or str(error)
         place = f"{tls.certificate} with {tls.key}"
         raise CannotListen(f"http.tls: {place} cannot be used: {why}") from error
+    if tls.client_ca is not None:
+        _ask_clients(context, tls.client_ca, must=tls.client_certificates == "required")
     return context
+
+
+def _ask_clients(context: ssl.SSLContext, ca: Path, *, must: bool) -> None:
+    """Believe what these authorities have signed, and not what those above them have."""
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    try:
+        context.load_verify_locations(ca)
+    except OSError as error:
+        named = not isinstance(error, ssl.SSLError) and error.strerror
+        why = named or "it holds no PEM certificate"
+        raise CannotListen(f"http.tls.client_ca: {ca} cannot be used: {why}") from error
+    context.verify_mode = ssl.CERT_REQUIRED if must else ssl.CERT_OPTIONAL
 
 
 def _no_passphrase() -> str:

@@ -29,6 +29,7 @@ class Moment:
     started: float
     ready: bool
     tokens_refused: int
+    certificates_refused: int
     streams: int
 
 
@@ -44,6 +45,9 @@ def families(runtime: Runtime, readings: Readings, moment: Moment) -> list[Famil
         Family("seb_tokens_refused_total", "counter", "Requests whose token was refused.").add(
             moment.tokens_refused
         ),
+        Family(
+            "seb_certificates_refused_total", "counter", "Votes of certificates without the right."
+        ).add(moment.certificates_refused),
         Family("seb_streams", "gauge", "Open streams of CloudEvents.").add(moment.streams),
     ]
 

@@ -39,6 +39,7 @@ async def metrics(request: web.Request) -> web.Response:
         started=desk.started,
         ready=desk.readiness().ready,
         tokens_refused=desk.tokens_refused,
+        certificates_refused=desk.certificates_refused,
         streams=desk.streams.count,
     )
     text = render(families(desk.runtime, readings, moment))

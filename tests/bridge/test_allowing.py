@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from support.ballots import cast
 from support.world import ME, NOON, NOTICE, OTHER, SECOND, scheduled_event
 
-from bridge.allowing import TOLERANCE, Allow, denied, named, speaks_for_all, stale
+from bridge.allowing import TOLERANCE, Allow, certified, denied, named, speaks_for_all, stale
 from bridge.policy import Rules, judge
 from bridge.votes import AUTO, CONTROL, SINK, Approval, Given
 
@@ -67,10 +67,12 @@ def test_what_the_operator_configured_needs_no_entry(via):
         ({"resources": ["front*"]}, {"resource": OTHER}, "may not vote for all of the VMs"),
         ({"resources": ["front*"]}, {"resource": ""}, "may not vote for all of the VMs"),
         ({"resources": ["front*", "back*"]}, {"resource": ""}, None),
-        ({"keys": [HMAC]}, {}, "proves itself by a key or a token"),
+        ({"keys": [HMAC]}, {}, "proves itself by a key, a token or a certificate"),
         ({"keys": [HMAC]}, {"verified": True}, None),
         ({"keys": [PUBLIC]}, {"verified": True}, None),
-        ({"token": "ops"}, {}, "proves itself by a key or a token"),
+        ({"token": "ops"}, {}, "proves itself by a key, a token or a certificate"),
+        ({"certificate": "CN=o"}, {}, "proves itself by a key, a token or a certificate"),
+        ({"certificate": "CN=o"}, {"verified": True}, None),
         ({"token": "ops"}, {"verified": True}, None),
     ],
     ids=str,
@@ -113,6 +115,49 @@ def test_a_vote_for_all_counts_for_all_only_while_its_right_does():
 def test_a_token_stands_for_the_approver_that_names_it_or_for_itself():
     assert named([rule(token="t-1")], "t-1") == "orders"
     assert named([rule()], "ops") == "ops"
+
+
+def test_a_certificate_stands_for_who_names_its_subject_and_else_for_nobody():
+    assert certified([rule(certificate="CN=o")], "CN=o") == "orders"
+    assert certified([rule(approver="CN=o")], "CN=o") == "CN=o"
+    assert certified([rule(approver="CN=o", via="http")], "CN=o") == "CN=o"
+    assert certified([rule(approver="CN=o"), rule(certificate="CN=o")], "CN=o") == "orders"
+    for allow in ([], [rule()], [rule(approver="CN=o", via="bus")], [rule(token="CN=o")]):
+        assert certified(allow, "CN=o") is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CN=orders",
+        "CN=a,O=b",
+        "CN=a+UID=7,DC=x,DC=y",
+        r"CN=M\C3\BCller\, Inc.,O=\ x",
+        "1.2.3=a",
+        "CN=",
+    ],
+)
+def test_a_subject_may_be_any_that_a_certificate_can_have(text):
+    assert rule(certificate=text).certificate == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "orders",
+        "CN=a, O=b",
+        "/CN=a/O=b",
+        "CN = a",
+        "CN= a",
+        "CN=Müller",
+        'CN="a"',
+        "CN=a\\",
+        "CN=a,",
+    ],
+)
+def test_a_subject_that_no_certificate_would_match_is_refused(text):
+    with pytest.raises(ValidationError, match="nameopt RFC2253"):
+        rule(certificate=text)
 
 
 # --- freshness -----------------------------------------------------------------------------------

@@ -2,7 +2,9 @@ import asyncio
 import contextlib
 import json
 import logging
+import shutil
 import socket
+import ssl
 import time
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
@@ -11,6 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
+from support.certificates import issue
 from support.far_side import FarSide, until
 from support.journal_tools import opened
 
@@ -313,6 +316,40 @@ async def test_a_reload_to_a_port_that_is_taken_changes_nothing(place, caplog, t
         place.write(http={"listen": "127.0.0.1:0"})
         assert await reload(app, caplog) == "configuration.loaded"
         assert sorted(app.runtime.status.sinks) == ["left", "right"]
+
+
+async def test_a_reload_takes_new_certificates_and_refuses_bad_ones(place, caplog, tmp_path):
+    first, second = issue(tmp_path / "first"), issue(tmp_path / "second")
+    ours = tmp_path / "server.pem"
+    shutil.copy(first.server.both, ours)
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        port = sock.getsockname()[1]
+    tls = {"certificate": str(ours), "key": str(ours)}
+    place.write(http={"listen": f"127.0.0.1:{port}", "tls": tls})
+
+    async def trusted() -> list[bool]:
+        found = []
+        for authority in (first, second):
+            try:
+                where = ("127.0.0.1", port)
+                _, writer = await asyncio.open_connection(*where, ssl=authority.context())
+                writer.close()
+                found.append(True)
+            except ssl.SSLError:
+                found.append(False)
+        return found
+
+    async with serving(place) as app:
+        await until(lambda: app._opened)
+        assert await trusted() == [True, False]
+        ours.write_text("half a file")
+        assert await reload(app, caplog) == "configuration.refused"
+        assert "http.tls: " in caplog.records[-1].error
+        assert await trusted() == [True, False]
+        shutil.copy(second.server.both, ours)
+        assert await reload(app, caplog) == "configuration.loaded"
+        assert await trusted() == [False, True]
 
 
 async def test_systemd_hears_of_every_step(place, caplog, monkeypatch):

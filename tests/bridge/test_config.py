@@ -290,6 +290,7 @@ def test_an_address_beyond_loopback_needs_tokens_and_encryption_or_a_word(read, 
     assert "needs tls, or insecure: true" in problems(f"http: {{{open_to_all}, tokens: [abc]}}")[0]
     assert read(f"http: {{{open_to_all}, tokens: [abc], {tls}}}")
     assert read(f"http: {{{open_to_all}, tokens: [abc], insecure: true}}")
+    assert read(f"http: {{{open_to_all}, tls: {{certificate: a, key: b, client_ca: c}}}}")
     for loopback in ("127.0.0.2:80", "'[::1]:80'", "localhost:80"):
         assert read(f"http: {{listen: {loopback}}}")
     for other in ("'[::]:80'", "vm.example:80", "10.0.0.4:80"):
@@ -772,7 +773,7 @@ def test_no_sources_are_as_good_as_none(read):
         ("allow: [{approver: a, decisions: [hold]}], require: {approvers: [a]}",
          "approvals.require: a has no entry in approvals.allow by which it may approve"),
         (f"allow: [{{approver: a, keys: [{{hmac: {WHSEC}}}]}}, {{approver: b, keys: [{{hmac: {WHSEC}}}]}}]",
-         "allow: a and b have the same key or token"),
+         "allow: a and b have the same key, token or certificate"),
         ("auto: [{}]", "approvals.auto[0]: needs at least one of event_source"),
         ("auto: [{event_type: Freeze, max_duration: long}]", "approvals.auto[0].max_duration: 'long'"),
         ("remind: [0s]", "approvals.remind: must be at most 10 durations, each more than 0s"),
@@ -792,6 +793,71 @@ def test_an_approvers_token_must_be_one_that_may_approve(problems, read):
     [found] = problems(f"{{{entry}, http: {{tokens: [{{name: t, token: x, scopes: [read]}}]}}}}")
     assert found.endswith("approvals.allow[0].token: the token t has no scope approve")
     assert read(f"{{{entry}, http: {{tokens: [{{name: t, token: x}}]}}}}").approvals.allow
+
+
+MTLS = "tls: {certificate: a, key: b, client_ca: ca.pem}"
+
+
+@pytest.mark.parametrize(
+    ("entry", "http", "said"),
+    [
+        ("certificate: CN=a", "tokens: [x]", "allow[0].certificate: nobody asks for certificates"),
+        ("certificate: CN=a", f"listen: null, {MTLS}", "nobody asks for certificates"),
+        ("certificate: CN=a, via: control", MTLS, "allow[0].via: 'control' shows no certificates"),
+        ("certificate: orders", MTLS, "allow[0].certificate: must be the subject of a certificate"),
+        ("via: http", "tls: {certificate: a, key: b, client_certificates: optional}",
+         "http.tls: client_certificates is of no use without client_ca"),
+        ("via: http", "tls: {certificate: a, key: b, client_ca: c, client_certificates: never}",
+         "http.tls.client_certificates: 'never' is not allowed"),
+    ],
+)  # fmt: skip
+def test_certificates_that_would_prove_nobody_are_refused(problems, entry, http, said):
+    [found] = problems(f"{{approvals: {{allow: [{{approver: a, {entry}}}]}}, http: {{{http}}}}}")
+    assert said in found
+
+
+def test_one_certificate_has_one_name(problems):
+    allow = "[{approver: a, certificate: CN=x}, {approver: b, certificate: CN=x}]"
+    [found] = problems(f"{{approvals: {{allow: {allow}}}, http: {{{MTLS}}}}}")
+    assert found.endswith("allow: a and b have the same key, token or certificate")
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ("required", "may read; without one nobody gets a connection."),
+        ("optional", "may read; without one a client needs a token, or signs its votes."),
+    ],
+)
+def test_certificates_are_described_in_sentences(read, how, said):
+    http = MTLS.replace("}", f", client_certificates: {how}}}")
+    told = describe(
+        read(f"{{approvals: {{allow: [{{approver: a, certificate: CN=x}}]}}, http: {{{http}}}}}")
+    )
+    assert "a may approve and hold and release, proved by the certificate CN=x." in told
+    assert f"Whoever shows a certificate signed by ca.pem {said}" in told
+    assert (
+        "Approvals are taken over the control socket, "
+        "and over HTTP with a client certificate whose subject is listed." in told
+    )
+    assert not any("read-only" in one for one in told)
+
+
+def test_a_name_that_anybody_may_claim_on_a_channel_of_trust_is_said(read, tail):
+    entries = f"{{approver: bare}}, {{approver: shut, via: http}}, {{approver: k, keys: [{{hmac: {WHSEC}}}]}}"
+    claim = (
+        "Whoever may publish to desk may vote there as bare: "
+        "its entry asks for no proof and names no via."
+    )
+
+    def told(*keys, trust="transport"):
+        source = f"from: {{{DESK.replace('transport', trust)}}}"
+        found = describe(read(approvals(source, f"allow: [{entries}]", *keys)))
+        return [one for one in found if one.startswith("Whoever may publish")]
+
+    assert told() == [claim]
+    assert told(trust="signed") == []
+    assert told("require: {count: 1}") == [], "such votes do not count there"
 
 
 def test_an_approver_that_is_asked_for_may_be_a_channel_or_the_operators_own_rule(read, tail):

@@ -1,0 +1,67 @@
+"""Whom a client's certificate names: its subject in one line, as OpenSSL and nginx write it."""
+
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+LONGEST = 512
+_SHORT = {
+    "commonName": "CN",
+    "countryName": "C",
+    "domainComponent": "DC",
+    "givenName": "GN",
+    "jurisdictionCountryName": "jurisdictionC",
+    "jurisdictionLocalityName": "jurisdictionL",
+    "jurisdictionStateOrProvinceName": "jurisdictionST",
+    "localityName": "L",
+    "organizationName": "O",
+    "organizationalUnitName": "OU",
+    "stateOrProvinceName": "ST",
+    "streetAddress": "street",
+    "surname": "SN",
+    "userId": "UID",
+}
+_ESCAPED = frozenset(b',+"\\<>;')
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """One that the TLS layer has verified; `until` is Unix time."""
+
+    subject: str
+    until: float
+
+    @property
+    def names_somebody(self) -> bool:
+        return 0 < len(self.subject) <= LONGEST
+
+
+def read(found: Mapping[str, Any] | None) -> Certificate | None:
+    """What `getpeercert` gives; None when there was none."""
+    if not found:
+        return None
+    return Certificate(
+        subject(found["subject"]), float(ssl.cert_time_to_seconds(found["notAfter"]))
+    )
+
+
+def subject(names: tuple[tuple[tuple[str, str], ...], ...]) -> str:
+    """By RFC 2253: the last comes first, in ASCII; what has no short name has its long one."""
+    return ",".join(
+        "+".join(f"{_SHORT.get(kind, kind)}={_escaped(value)}" for kind, value in reversed(parts))
+        for parts in reversed(names)
+    )
+
+
+def _escaped(value: str) -> str:
+    text = "".join(_character(one) for one in value.encode(errors="surrogateescape"))
+    if text[-1:] == " " and len(value) > 1:
+        text = f"{text[:-1]}\\ "
+    return f"\\{text}" if text[:1] in {" ", "#"} else text
+
+
+def _character(byte: int) -> str:
+    if byte in _ESCAPED:
+        return f"\\{chr(byte)}"
+    return chr(byte) if 0x20 <= byte < 0x7F else f"\\{byte:02X}"
