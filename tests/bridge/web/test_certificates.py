@@ -104,6 +104,11 @@ async def standing(made):
     return [(one.approver, one.verified, one.via) for one in found]
 
 
+def audits(store):
+    sql = "SELECT body FROM outbox WHERE type LIKE '%audited%'"
+    return store.connection.execute(sql).fetchall()
+
+
 @pytest.mark.parametrize(
     ("entry", "approver"),
     [
@@ -147,6 +152,9 @@ async def test_a_subject_that_is_not_listed_may_read_and_not_vote(tmp_path, file
         _, text = await ask(made, files, files.billing, "GET", "/metrics")
         assert value(parse(text), "seb_certificates_refused_total") == 3
         assert value(parse(text), "seb_tokens_refused_total") == 0
+        [(audit,)] = await made.journal.run(audits)
+        assert json.loads(audit)["data"]["action"] == "certificate.refused"
+        assert json.loads(audit)["data"]["actor"] == BILLING
     (said,) = [r for r in caplog.records if r.message == "http.certificate_refused"]
     assert (said.actor, said.count) == (BILLING, 1)
 
