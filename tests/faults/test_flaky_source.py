@@ -27,10 +27,10 @@ ERRORS = (
 
 
 async def test_no_kind_of_bad_answer_is_taken_for_an_end(tmp_path: Path):
-    async with stage(tmp_path, source={"degraded_after": "10m"}) as at:
+    async with stage(tmp_path, quick=True, source={"degraded_after": "10m"}) as at:
         at.world.create(name="started", type="Reboot", status="Started", started_for=None)
         at.world.create(name="waiting", type="Reboot", notice="1h", started_for=None)
-        await at.start()
+        await at.start(faults={"backoff": 0.2})
         await at.polled(2)
         for fault in ERRORS:
             live = at.world.fault(Fault.model_validate(fault))
@@ -48,7 +48,7 @@ async def test_no_kind_of_bad_answer_is_taken_for_an_end(tmp_path: Path):
 
 
 async def test_an_outage_is_told_once_and_its_end_once_also_across_a_kill(tmp_path: Path):
-    async with stage(tmp_path, source={"degraded_after": "1s"}) as at:
+    async with stage(tmp_path, quick=True, source={"degraded_after": "1s"}) as at:
         at.world.create(name="kept", type="Reboot", notice="1h", started_for=None)
         await at.start(faults={"jitter": 0})
         await at.polled(2)
@@ -69,7 +69,9 @@ async def test_an_outage_is_told_once_and_its_end_once_also_across_a_kill(tmp_pa
 
 async def test_the_flaky_scenario_from_end_to_end(tmp_path: Path):
     """Hurried sixtyfold, and so is the bridge: many of the faults wait for a number of requests."""
-    async with stage(tmp_path, "flaky", speed=60, source={"degraded_after": "1s"}) as at:
+    async with stage(
+        tmp_path, "flaky", speed=60, quick=True, source={"degraded_after": "1s"}
+    ) as at:
         await at.start(faults={"jitter": 0, "backoff": 0.3})
         await at.simulator.done()
         await at.until(lambda: all(told(p, "completed") for p in at.files), "the event's end")
