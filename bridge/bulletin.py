@@ -56,6 +56,7 @@ class Bulletin:
             log.info("source.answers", extra={"after": status.problem})
         status.problem = status.detail = None
         status.degraded, status.last_good = False, now
+        status.answered.set()
         for one in step.transitions:
             status.transitions[one.what] = status.transitions.get(one.what, 0) + 1
             if one.what == "scheduled" and one.event.not_before:

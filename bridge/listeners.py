@@ -45,6 +45,8 @@ class Listener:
         place, must_sign = self.runtime.identity.place, self.settings.trust == "signed"
         async with plugin.open(self.settings, place, listening) as deliveries:
             self._heard(None)
+            # What was known before the start must not judge what was said since.
+            await self.runtime.status.source.answered.wait()
             async for delivery in deliveries:
                 await self.intake.take(delivery, self.name, must_sign=must_sign)
                 if delivery.ack is not None:

@@ -1,5 +1,6 @@
 """How the bridge is doing right now, as its parts say it: for probes, metrics and the API."""
 
+import asyncio
 from bisect import bisect_left
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -26,7 +27,10 @@ class Histogram:
 
 @dataclass(slots=True)
 class SourceStatus:
-    """The metadata service as the poller sees it."""
+    """The metadata service as the poller sees it.
+
+    `answered` is set with the first useful answer to this process.
+    """
 
     endpoint: str | None = None
     origin: str | None = None
@@ -34,6 +38,7 @@ class SourceStatus:
     problems: dict[str, int] = field(default_factory=dict)
     transitions: dict[str, int] = field(default_factory=dict)
     last_good: datetime | None = None
+    answered: asyncio.Event = field(default_factory=asyncio.Event)
     last_poll: float | None = None
     problem: str | None = None
     detail: str | None = None

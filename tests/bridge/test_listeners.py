@@ -215,3 +215,15 @@ async def test_a_source_looks_back_to_when_it_was_last_entered(desk, radio):
         await until(lambda: len(radio.entered) == 2)
     assert radio.entered[0].lookback == lookback
     assert radio.entered[1].lookback >= 10 * lookback, "what came while it was away is not missed"
+
+
+async def test_nothing_is_taken_before_the_first_document_of_this_process(desk, radio):
+    answered = desk.runtime.status.source.answered = asyncio.Event()
+    async with listening(desk):
+        radio.say({"eventId": event_id(desk)}, 0)
+        await until(lambda: desk.runtime.status.listeners["bus"].state == "connected")
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert radio.acked == []
+        answered.set()
+        await until(lambda: radio.acked == ["r/0/0"])
