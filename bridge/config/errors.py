@@ -1,6 +1,5 @@
 """What is wrong with a configuration, as sentences: file, line, key, problem, what is allowed."""
 
-import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
@@ -64,6 +63,8 @@ def explain(error: ValidationError, model: type[BaseModel], data: object) -> lis
 
 def unknown(name: str, allowed: Iterable[str]) -> str:
     """Say that a key is unknown, and which one was probably meant."""
+    import difflib  # noqa: PLC0415  a configuration without mistakes does not need it
+
     allowed = sorted(allowed)
     nearest = difflib.get_close_matches(name, allowed, n=1, cutoff=0.6)
     return f"unknown key; did you mean {nearest[0]}?" if nearest else _choice(allowed)
