@@ -201,6 +201,25 @@ async def test_the_second_vm_waits_and_takes_over_when_the_first_is_silent(two):
     assert await second.became() == [("granted", None)]
 
 
+async def test_the_third_vm_waits_twice_as_long(tmp_path, monkeypatch):
+    class Later(datetime):
+        by = 0.0
+
+        @classmethod
+        def now(cls, tz=None):
+            return datetime.now(tz) + timedelta(seconds=cls.by)
+
+    monkeypatch.setattr("bridge.granting.datetime", Later)
+    async with group(tmp_path, "vm-0", "vm-1", "vm-2") as three:
+        key = plan(three, resources=["vm-0", "vm-1", "vm-2"])
+        third = await three.bridge("vm-2", takeover_after="100s")
+        await third.hear(key)
+        for by, posts in ((0, 0), (190, 0), (200, 1)):
+            Later.by = by
+            await third.consider()
+            assert len(three.posts()) == posts
+
+
 async def test_the_second_vm_waits_also_after_a_hold_that_became_an_approval(two):
     second = await two.bridge("vm-1", takeover_after="1s")
     key = event_id(two)

@@ -3,7 +3,7 @@
 It is told what the bridge was shown and what it took, in that order, and says what may be POSTed.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from bridge.model import ScheduledEvent
@@ -72,7 +72,7 @@ class Clerk:
     waiting: list[tuple[Said, datetime]] = field(default_factory=list)
     books: dict[tuple[str, int], list[Entry]] = field(default_factory=dict)
     granted: set[tuple[str, int]] = field(default_factory=set)
-    duties: dict[tuple[str, int], ScheduledEvent] = field(default_factory=dict)
+    duties: dict[tuple[str, int], None] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
 
     # --- what it is told ---------------------------------------------------------------------
@@ -84,7 +84,11 @@ class Clerk:
                 self.announced.discard(name)
                 self.ended.add(name)
                 self.lives[name] = self.lives.get(name, 1) + 1
-        self.view |= shown
+        for name, event in shown.items():
+            known = self.view.get(name, event)
+            status = "Started" if known.status == "Started" else event.status
+            due = event.not_before or known.not_before
+            self.view[name] = replace(event, status=status, not_before=due)
         self.announced |= {name for name, event in shown.items() if self.vm in event.resources}
 
     def takes(self, said: Said, now: datetime) -> None:
@@ -100,27 +104,23 @@ class Clerk:
     def looks(self, now: datetime) -> None:
         """What has lapsed goes; who was due, and is too late, has failed."""
         self._settle(now)
-        for key, due in list(self.duties.items()):
+        for key in list(self.duties):
             event = self.view.get(key[0])
             gone = event is None or self.life(key[0]) != key[1]
             if not gone and event.status != "Started":
                 continue
             del self.duties[key]
-            if gone or now >= due.not_before:
+            if gone or now >= event.not_before:
                 self.failed.append(key[0])
         for name, event in self.view.items():
             if event.status != "Started" and (name, self.life(name)) not in self.granted:
                 self._strike(name, event)
-                self._reckon(name, now, due=False)
+                self._reckon(name, now, due=self.allows(name, now))
 
-    def tells(self, name: str, *, taken: bool) -> None:
-        """Azure is told, and takes it or not."""
-        key = (name, self.life(name))
-        if taken:
-            self.granted.add(key)
-            self.duties.pop(key, None)
-        else:
-            self.duties[key] = self.view[name]
+    def is_granted(self, name: str) -> None:
+        """Azure was told, and took it."""
+        self.granted.add((name, self.life(name)))
+        self.duties.pop((name, self.life(name)), None)
 
     # --- what it makes of it -----------------------------------------------------------------
 
@@ -149,7 +149,7 @@ class Clerk:
             return
         if before is None or not self._repeats(said, before, event, now):
             book.append(Entry(said, now, event))
-            self._reckon(said.event, now, due=True)
+            self._reckon(said.event, now, due=self.turn(said.event) == 0)
 
     def _may(self, said: Said) -> bool:
         if said.proof == "pretended":
@@ -186,14 +186,14 @@ class Clerk:
         self.book(name)[:] = [one for one in self.book(name) if one.voice not in gone]
 
     def _reckon(self, name: str, now: datetime, *, due: bool) -> None:
-        """A vote that makes it enough makes the bridge due whose turn it is; one against, not."""
+        """Whose turn it is, is due when it is enough; whoever was due is not when it is not."""
         key = (name, self.life(name))
         if key in self.granted:
             return
         if self.turn(name) is None or not self.enough(name, now, now):
             self.duties.pop(key, None)
-        elif due and self.turn(name) == 0:
-            self.duties[key] = self.view[name]
+        elif due:
+            self.duties[key] = None
 
     # --- what it says ------------------------------------------------------------------------
 
