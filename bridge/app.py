@@ -1,6 +1,7 @@
 """The composition root: builds the parts, runs them in one TaskGroup, and stops them in order."""
 
 import asyncio
+import gc
 import logging
 import time
 from collections.abc import Callable, Generator
@@ -100,6 +101,7 @@ class App:
                 await self.runtime.identity.recall()
                 engine = Engine(self.runtime, group)
                 await self._head_start(engine)
+                _sweep()
                 await engine.listen()
                 helpers = self._helpers(group, engine, web)
                 await self._open_web(web)
@@ -203,6 +205,13 @@ class App:
             self.runtime.config = old
             await self._open_web(web)
             raise
+
+
+def _sweep() -> None:
+    """Let go of what the start left behind, which `cli` did not stop to look for."""
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()
 
 
 def _listeners(config: Config) -> tuple[object, ...]:
