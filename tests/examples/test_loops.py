@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from support.bridge_process import Stage, stage
+from support.bridge_process import Stage, posts, stage
 from support.example_process import consumer
 from support.kafka_broker import Broker
-from support.kafka_stage import Topic, kafka_stage, posts
+from support.kafka_stage import Topic, kafka_stage
 from support.mosquitto_clients import mosquitto_pub, mosquitto_sub
 from support.mqtt_stage import desk_of, mqtt_stage, new_root
 from support.ports import free_ports

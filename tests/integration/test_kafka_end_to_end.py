@@ -5,35 +5,27 @@ import contextlib
 import random
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
-from support.bridge_process import Stage, until
-from support.judge import judge
+from support.bridge_process import Stage, announce, posts, until
+from support.judge import as_lines, judge
 from support.kafka_broker import Broker, Cluster
 from support.kafka_config import PASSWORDS
 from support.kafka_stage import (
     Json,
     Topic,
     approvals,
-    as_lines,
     checkpoints,
+    envelope,
     headers,
     kafka_sink,
     kafka_stage,
-    posts,
     seb,
 )
 
 from bridge.simulator import VM, Scenario, Simulator
 
 POISON = (b"not json", b'{"eventId": 7}', b"[]", b"\xff\xfe", b"x" * 100_000)
-
-
-def announce(at: Stage, name: str, **more: Any) -> str:
-    """A reboot that waits for its approval; its EventId."""
-    usual = {"type": "Reboot", "notice": "15m", "started_for": "1s"}
-    return at.world.create(name=name, **{**usual, **more}).event.key
 
 
 async def test_an_approval_of_kcat_starts_what_kcat_read_of(kafka: Broker, tmp_path: Path):
@@ -258,7 +250,9 @@ async def live_through(cluster: Cluster, folder: Path, rounds: int, seed: int) -
         assert await at.stop() == 0
         assert at.said("bridge.stopped")[0]["undelivered"] == 0
         records = [await topic.records() for topic in topics]
-        files = [as_lines(found, folder / f"{n}.jsonl") for n, found in enumerate(records)]
+        files = [
+            as_lines(map(envelope, found), folder / f"{n}.jsonl") for n, found in enumerate(records)
+        ]
         truth = [each for each in at.simulator.truth if "eventId" in each]
         assert len(truth) > 20 * rounds
         assert judge(at.simulator.truth, at.shown, files) == []

@@ -5,33 +5,24 @@ import json
 import signal
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from support.bridge_process import Stage, until
-from support.judge import judge
+from support.bridge_process import Stage, announce, posts, until
+from support.judge import as_lines, judge
 from support.mosquitto import Mosquitto
 from support.mosquitto_clients import Subscriber, mosquitto_pub, mosquitto_sub
 from support.mqtt_stage import (
-    as_lines,
     desk_of,
     envelope,
     kind,
     mqtt_sink,
     mqtt_stage,
     new_root,
-    posts,
     until_told,
 )
 from support.tcp_proxy import TcpProxy, tcp_proxied
 
 Make = Callable[..., Mosquitto]
-
-
-def announce(at: Stage, name: str, **more: Any) -> str:
-    """A reboot that waits for its approval; its EventId."""
-    usual = {"type": "Reboot", "notice": "15m", "started_for": "1s"}
-    return at.world.create(name=name, **{**usual, **more}).event.key
 
 
 async def test_an_approval_of_mosquitto_pub_starts_what_mosquitto_sub_read_of(
@@ -154,7 +145,10 @@ async def test_a_broker_dies_in_a_storm_and_a_connection_without_a_word_and_noth
         assert await at.stop() == 0
         assert at.said("bridge.stopped")[0]["undelivered"] == 0
         streams = {"structured": structured.messages, "binary": binary.messages}
-        files = [as_lines(got, tmp_path / f"{name}.jsonl") for name, got in streams.items()]
+        files = [
+            as_lines(map(envelope, got), tmp_path / f"{name}.jsonl")
+            for name, got in streams.items()
+        ]
         assert judge(at.simulator.truth, at.shown, files) == []
         assert any(each["sink"] == "plant" for each in at.said("sink.unavailable"))
 

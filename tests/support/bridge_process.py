@@ -201,6 +201,17 @@ async def stage(
             yield made
 
 
+def announce(at: Stage, name: str, **more: Any) -> str:
+    """A reboot that waits for its approval; its EventId."""
+    usual = {"type": "Reboot", "notice": "15m", "started_for": "1s"}
+    return at.world.create(name=name, **{**usual, **more}).event.key
+
+
+def posts(at: Stage) -> list[dict[str, Any]]:
+    """The approvals that the metadata service got."""
+    return [record for record in at.simulator.truth if record["what"] == "approval"]
+
+
 def file_sink(folder: Path, name: str, **more: Any) -> dict[str, Any]:
     return {"type": "file", "path": str(folder / f"{name}.jsonl"), **more}
 

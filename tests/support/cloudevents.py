@@ -1,6 +1,7 @@
 """CloudEvents to send in tests: valid, structured, told apart by a number."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 from uuid import NAMESPACE_OID, uuid5
 
@@ -88,3 +89,11 @@ def _data(key: str) -> dict[str, Any]:
             "labels": {},
         },
     }
+
+
+def unbound(named: Mapping[str, str], content_type: str, payload: str) -> dict[str, Any]:
+    """The envelope of what came in binary mode: attributes beside the data, all of them text."""
+    found: dict[str, Any] = {**named, "datacontenttype": content_type}
+    if "severitynumber" in found:
+        found["severitynumber"] = int(found["severitynumber"])
+    return found | {"data": json.loads(payload)}

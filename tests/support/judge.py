@@ -55,6 +55,12 @@ def bodies(path: Path) -> list[bytes]:
     return whole
 
 
+def as_lines(envelopes: Iterable[Json], path: Path) -> Path:
+    """What came another way, as a file sink would have written it."""
+    path.write_text("".join(f"{json.dumps(each, sort_keys=True)}\n" for each in envelopes))
+    return path
+
+
 def lines(path: Path) -> list[Json]:
     return [json.loads(body) for body in bodies(path)]
 

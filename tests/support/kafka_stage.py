@@ -9,11 +9,12 @@ from collections.abc import AsyncGenerator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from support import judge
 from support.bridge_process import COMMAND, PATIENCE, Stage, stage
+from support.cloudevents import unbound
 from support.kcat import kcat, kcat_write
 
 Json = dict[str, Any]
-PREFIX = "azure.scheduledevents."
 
 
 def kafka_sink(servers: str, topic: str, **more: Any) -> Json:
@@ -81,30 +82,15 @@ def envelope(record: Json) -> Json:
     if found["content-type"].startswith("application/cloudevents"):
         return json.loads(record["payload"])
     named = {name.removeprefix("ce_"): v for name, v in found.items() if name.startswith("ce_")}
-    if "severitynumber" in named:
-        named["severitynumber"] = int(named["severitynumber"])
-    kind_of_data = {"datacontenttype": found["content-type"]}
-    return named | kind_of_data | {"data": json.loads(record["payload"])}
+    return unbound(named, found["content-type"], record["payload"])
 
 
 def kind(record: Json) -> str:
-    return envelope(record)["type"].removeprefix(PREFIX).removesuffix(".v1")
+    return judge.kind(envelope(record))
 
 
 def kinds(records: list[Json]) -> list[str]:
     return [kind(record) for record in records]
-
-
-def as_lines(records: list[Json], file: Path) -> Path:
-    """As a file sink would have written it, for the judge."""
-    lines = (json.dumps(envelope(record), sort_keys=True) for record in records)
-    file.write_text("".join(f"{line}\n" for line in lines))
-    return file
-
-
-def posts(at: Stage) -> list[Json]:
-    """The approvals that the metadata service got."""
-    return [record for record in at.simulator.truth if record["what"] == "approval"]
 
 
 def checkpoints(at: Stage) -> dict[str, str]:

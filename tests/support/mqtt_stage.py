@@ -7,11 +7,12 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
+from support import judge
 from support.bridge_process import Stage, stage
+from support.cloudevents import unbound
 from support.mosquitto_clients import Address, Subscriber
 
 Json = dict[str, Any]
-PREFIX = "azure.scheduledevents."
 
 
 def mqtt_sink(broker: Address, root: str, **more: Any) -> Json:
@@ -49,15 +50,11 @@ def envelope(message: Json) -> Json:
     structured = found.get("content-type", "application/cloudevents+json")
     if structured.startswith("application/cloudevents"):
         return json.loads(message["payload"])
-    named = dict(found["user-properties"])
-    if "severitynumber" in named:
-        named["severitynumber"] = int(named["severitynumber"])
-    kind_of_data = {"datacontenttype": found["content-type"]}
-    return named | kind_of_data | {"data": json.loads(message["payload"])}
+    return unbound(found["user-properties"], found["content-type"], message["payload"])
 
 
 def kind(message: Json) -> str:
-    return envelope(message)["type"].removeprefix(PREFIX).removesuffix(".v1")
+    return judge.kind(envelope(message))
 
 
 async def until_told(found: Subscriber, *expected: str, of: str) -> dict[str, Json]:
@@ -69,15 +66,3 @@ async def until_told(found: Subscriber, *expected: str, of: str) -> dict[str, Js
 
     await found.until(lambda _: told().keys() >= {*expected}, f"{expected} of {of}")
     return {each: told()[each] for each in expected}
-
-
-def as_lines(messages: list[Json], file: Path) -> Path:
-    """As a file sink would have written it, for the judge."""
-    lines = (json.dumps(envelope(message), sort_keys=True) for message in messages)
-    file.write_text("".join(f"{line}\n" for line in lines))
-    return file
-
-
-def posts(at: Stage) -> list[Json]:
-    """The approvals that the metadata service got."""
-    return [record for record in at.simulator.truth if record["what"] == "approval"]
