@@ -113,10 +113,11 @@ class App:
         return 0
 
     async def _head_start(self, engine: Engine) -> None:
-        """Let the first poll go ahead of what nobody waits for; its answer may take minutes."""
+        """Let the first poll, and what it brings, go ahead; its answer may take minutes."""
+        await engine.start(HEAD_START)
         with self.runtime.journal.news() as news:
-            await engine.start(HEAD_START)
-            await heard(news, HEAD_START)
+            if await heard(news, HEAD_START):
+                await engine.fleet.drain(HEAD_START)
 
     def _helpers(
         self, group: asyncio.TaskGroup, engine: Engine, web: AsyncExitStack

@@ -82,6 +82,11 @@ def place(tmp_path, simulator):
     return made
 
 
+def ready(app: App) -> bool:
+    """The configuration is audited last of all."""
+    return app.runtime.status.source.last_good is not None and app.runtime._audited.year > 1
+
+
 @contextlib.asynccontextmanager
 async def serving(place: Place) -> AsyncGenerator[App]:
     """A bridge in this process, until it is told to stop."""
@@ -90,7 +95,7 @@ async def serving(place: Place) -> AsyncGenerator[App]:
     app = App(module._runtime(place.load(), journal), place.load, place.state_dir)
     task = asyncio.create_task(app.serve())
     try:
-        await until(lambda: task.done() or app.runtime.status.source.last_good)
+        await until(lambda: task.done() or ready(app))
         yield app
         app._stop.set()
         async with asyncio.timeout(10):
@@ -245,6 +250,22 @@ async def test_a_silent_source_does_not_keep_the_rest_from_starting(place, simul
     async with asyncio.timeout(10):
         assert await task == 0
     await journal.close()
+
+
+async def test_what_the_first_poll_shows_is_delivered_before_anything_else_is_opened(
+    place, simulator, monkeypatch
+):
+    simulator.world.create(name="e", type="Reboot", notice="1h")
+    told, original = [], App._open_web
+
+    async def open_web(self, stack):
+        told.extend(place.told("left"))
+        await original(self, stack)
+
+    monkeypatch.setattr(App, "_open_web", open_web)
+    async with serving(place):
+        pass
+    assert "scheduled" in told
 
 
 @pytest.fixture
