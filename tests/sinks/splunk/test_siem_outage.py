@@ -54,7 +54,8 @@ def configured(kind: str, **keys) -> SinkSettings:
 
 
 def ids(path: Path) -> list[str]:
-    return [json.loads(line)["id"] for line in path.read_text().splitlines()]
+    content = path.read_text() if path.exists() else ""
+    return [json.loads(line)["id"] for line in content.splitlines()]
 
 
 def ordered(found: list[str]) -> dict[str, list[str]]:
