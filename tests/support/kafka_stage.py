@@ -103,15 +103,20 @@ def _rows(db: sqlite3.Connection) -> Iterator[tuple[str, str]]:
 
 
 async def seb(at: Stage, *words: str) -> Any:
-    """What a command says about the running bridge, as JSON."""
+    """What a command says about the running bridge, as JSON, once that can be asked."""
+    async with asyncio.timeout(PATIENCE):
+        while not (said := await _seb(at, *words)):
+            await asyncio.sleep(0.05)
+    return json.loads(said)
+
+
+async def _seb(at: Stage, *words: str) -> bytes:
     process = await asyncio.create_subprocess_exec(
         *COMMAND, *words, "-c", str(at.folder / "config.yaml"), "--json",
         stdout=asyncio.subprocess.PIPE,
     )  # fmt: skip
     try:
-        async with asyncio.timeout(PATIENCE):
-            said, _ = await process.communicate()
+        return (await process.communicate())[0]
     finally:
         if process.returncode is None:
             process.kill()
-    return json.loads(said)
