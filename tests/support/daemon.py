@@ -89,10 +89,14 @@ class Daemon:
 
     @property
     def alive(self) -> bool:
-        """It is not our child; a zombie is not alive, for its connections are closed."""
+        """It is not our child; a zombie is not alive, for its connections are closed.
+
+        They are once all its threads have ended: the first one may be dead before the others.
+        """
         with contextlib.suppress(OSError, ValueError):
-            status = Path(f"/proc/{int(self.pid.read_text())}/stat").read_text()
-            return status.rpartition(")")[2].split()[0] != "Z"
+            process = Path(f"/proc/{int(self.pid.read_text())}")
+            status = (process / "stat").read_text().rpartition(")")[2].split()[0]
+            return status != "Z" or len(list((process / "task").iterdir())) > 1
         return False
 
     def until(self, condition: Callable[[], bool]) -> None:
