@@ -61,7 +61,8 @@ class Rsyslog(Daemon):
     def messages(self, hostname: str | None = None) -> list[Message]:
         """All, or those from one host; an unfinished line is not there yet."""
         content = self.file.read_bytes() if self.file.exists() else b""
-        found = [parse(line) for line in content.split(b"\n")[:-1]]
+        whole = [line for line in content.split(b"\n")[:-1] if line.count(b"\t") >= 7]
+        found = [parse(line) for line in whole]
         return [message for message in found if hostname in {None, message.hostname}]
 
     @property
@@ -70,11 +71,18 @@ class Rsyslog(Daemon):
 
     def start(self) -> None:
         """On the same ports each time, and to the same file."""
+        self._end_line()
         (self.folder / "rsyslog.conf").write_text("\n".join(self._configuration()) + "\n")
         options = ["-n", "-f", str(self.folder / "rsyslog.conf"), "-i", str(self.pid)]
         program = str(tool("rsyslogd", "rsyslog"))
         self.launch(program, *options, RSYSLOG_MODDIR=str(modules()))
         self.until_listening([port for name, port in self.ports.items() if name != "UDP"])
+
+    def _end_line(self) -> None:
+        """What a killed one left unfinished must not swallow what comes next."""
+        if self.file.exists() and not self.file.read_bytes().endswith(b"\n"):
+            with self.file.open("ab") as file:
+                file.write(b"\n")
 
     def pause(self) -> None:
         """It reads nothing any more, while its machine goes on taking bytes."""
