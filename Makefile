@@ -15,7 +15,7 @@ demo: $(READY)  ## see scheduled events flow, on this machine alone; Ctrl-C ends
 	@$(BIN)/seb demo
 
 test: $(READY) far-sides  ## prove it
-	$(BIN)/pytest -n 2 --dist worksteal
+	$(BIN)/pytest -n 3 --dist worksteal
 
 check: $(READY)  ## ruff, mypy and the import contracts
 	$(BIN)/ruff check
