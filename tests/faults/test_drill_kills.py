@@ -52,6 +52,7 @@ async def test_a_drill_outlives_a_kill_and_its_votes_do_too(tmp_path):
             seb(at, "drill", "--type", "Reboot", "--notice", "1h", "--duration", "0s", "--json")
         )
         key = await announced(at)
+        await asyncio.sleep(1)  # sinks may know of it before the command has its answer
         await at.kill()
         await at.start()
         await at.until_said("http.serves")

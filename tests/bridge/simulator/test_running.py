@@ -1,4 +1,5 @@
 import asyncio
+import contextlib
 import json
 import socket
 
@@ -45,11 +46,29 @@ async def test_every_vm_sees_the_same_events_and_is_someone_else(http):
         assert simulator.truth[-1]["what"] == "started"
 
 
+def _is_free(port: int) -> bool:
+    with socket.socket() as trial, contextlib.suppress(OSError):
+        trial.bind(("127.0.0.1", port))
+        return True
+    return False
+
+
+@contextlib.contextmanager
+def taken_after_a_free_one():
+    """A port that is taken, while the one before it is free."""
+    for _ in range(100):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            port = taken.getsockname()[1]
+            if _is_free(port - 1):
+                yield port
+                return
+    raise AssertionError("there are no two ports in a row")
+
+
 async def test_the_first_vm_takes_the_port_and_the_others_the_next_or_a_free_one(http):
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
+    with taken_after_a_free_one() as port:
         scenario = Scenario.model_validate({"vms": [{"name": "a"}, {"name": "b"}]})
         with pytest.raises(OSError, match="in use"):
             async with Simulator(scenario, port=port):
