@@ -32,7 +32,12 @@ class Listener:
     status: ListenerStatus
 
     async def session(self) -> None:
-        """Enter, and take what comes; each is acknowledged when it is in the journal."""
+        """Enter, and take what comes; each is acknowledged when it is in the journal.
+
+        Not before Azure has answered: what was known before the start must not judge what was said
+        since, and nobody would notice the end of a connection that is not read.
+        """
+        await self.runtime.status.source.answered.wait()
         journal, plugin = self.runtime.journal, find_approvals(self.settings.type)
         if journal.trouble:
             raise Unavailable(journal.trouble)
@@ -45,8 +50,6 @@ class Listener:
         place, must_sign = self.runtime.identity.place, self.settings.trust == "signed"
         async with plugin.open(self.settings, place, listening) as deliveries:
             self._heard(None)
-            # What was known before the start must not judge what was said since.
-            await self.runtime.status.source.answered.wait()
             async for delivery in deliveries:
                 await self.intake.take(delivery, self.name, must_sign=must_sign)
                 if delivery.ack is not None:

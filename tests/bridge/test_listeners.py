@@ -221,9 +221,22 @@ async def test_nothing_is_taken_before_the_first_document_of_this_process(desk, 
     answered = desk.runtime.status.source.answered = asyncio.Event()
     async with listening(desk):
         radio.say({"eventId": event_id(desk)}, 0)
-        await until(lambda: desk.runtime.status.listeners["bus"].state == "connected")
         for _ in range(20):
             await asyncio.sleep(0)
+        assert desk.runtime.status.listeners["bus"].state == "starting"
         assert radio.acked == []
         answered.set()
+        await until(lambda: radio.acked == ["r/0/0"])
+
+
+async def test_one_that_still_waits_for_azure_can_be_stopped_and_the_next_takes_what_was_said(
+    desk, radio
+):
+    answered = desk.runtime.status.source.answered = asyncio.Event()
+    radio.say({"eventId": event_id(desk)}, 0)
+    async with listening(desk):
+        await asyncio.sleep(0)
+    assert radio.acked == []
+    answered.set()
+    async with listening(desk):
         await until(lambda: radio.acked == ["r/0/0"])
