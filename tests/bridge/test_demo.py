@@ -1,9 +1,12 @@
 import asyncio
+import json
 import re
 import signal
 import sys
 from pathlib import Path
+from typing import Any
 
+import aiohttp
 import pytest
 from support.cloudevents import make
 from support.log_tools import log_as_before
@@ -14,6 +17,7 @@ from bridge.cli import main
 SEB = str(Path(sys.executable).with_name("seb"))
 TOLD = re.compile(r"^\d\d:\d\d:\d\d  (\w+) +(\w+) +[0-9A-F]{8}  vm-0")
 GRANTED = re.compile(r"approval\.granted  (\w+)")
+PLACE = re.compile(r"(configuration|faster) +(\S+)$", re.MULTILINE)
 HEARD = re.compile(r"plant-floor hears by MQTT: Freeze [0-9A-F]{8} (\w+)")
 
 
@@ -23,6 +27,18 @@ def _log():
         yield
 
 
+async def rehearse(config: str, azure: str) -> tuple[dict[str, Any], list[str]]:
+    """The report of a drill, and what the simulated Azure was told by its end."""
+    words = ("drill", "-c", config, "--type", "Reboot", "--notice", "60s", "--json")
+    process = await asyncio.create_subprocess_exec(SEB, *words, stdout=asyncio.subprocess.PIPE)
+    async with asyncio.timeout(30), aiohttp.ClientSession() as http:
+        out, _ = await process.communicate()
+        async with http.get(f"{azure}/control/approvals") as answer:
+            told = await answer.json()
+    return json.loads(out), [key for one in told for key in one["eventIds"]]
+
+
+@pytest.mark.timeout(90)
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX")
 async def test_the_loop_runs_on_one_machine_and_ctrl_c_ends_it():
     process = await asyncio.create_subprocess_exec(
@@ -30,6 +46,7 @@ async def test_the_loop_runs_on_one_machine_and_ctrl_c_ends_it():
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip
     told: list[tuple[str, str]] = []
+    places: dict[str, str] = {}
     granted: set[str] = set()
     heard: list[str] = []
     try:
@@ -37,10 +54,12 @@ async def test_the_loop_runs_on_one_machine_and_ctrl_c_ends_it():
             while ("completed", "Reboot") not in told:
                 line = (await process.stdout.readline()).decode()
                 assert line, (await process.stderr.read()).decode()
+                places |= {found[1]: found[2] for found in PLACE.finditer(line)}
                 granted |= set(GRANTED.findall(line))
                 heard += HEARD.findall(line)
                 if found := TOLD.match(line):
                     told.append((found[1], found[2]))
+        report, released = await rehearse(places["configuration"], places["faster"])
         process.send_signal(signal.SIGINT)
         async with asyncio.timeout(10):
             out, err = await process.communicate()
@@ -52,6 +71,10 @@ async def test_the_loop_runs_on_one_machine_and_ctrl_c_ends_it():
     assert "Stopped in order" in out.decode()
     assert granted == {"Reboot", "Freeze"}, "approvals went round the loop, by Kafka and by MQTT"
     assert heard == ["scheduled", "started", "completed"]
+    assert report["passed"], "a drill reached every sink, and its consumer approved in time"
+    assert {one["outcome"] for one in report["sinks"]} == {"delivered"}
+    assert len(released) == 2, "Azure was told of the two events of the script"
+    assert report["eventId"] not in released, "and never of the drill"
     assert err == b""
     assert [what for what, kind in told if kind == "Reboot"] == [
         "scheduled",
