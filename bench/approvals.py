@@ -17,17 +17,17 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from bridge.approvals import Intake
+from bridge.approvals.intake import Intake
+from bridge.approvals.publisher import Speaker
+from bridge.common.signatures import read_key, sign
 from bridge.config import Config
-from bridge.identity import Identity
+from bridge.core.model import Instance, ScheduledEvent
+from bridge.core.state import State, Tracked
 from bridge.journal import Journal
-from bridge.model import Instance, ScheduledEvent
 from bridge.plugins import Delivery
-from bridge.runtime import Runtime
-from bridge.signatures import read_key, sign
-from bridge.speaker import Speaker
-from bridge.state import State, Tracked
-from bridge.status import Status
+from bridge.runtime.identity import Identity
+from bridge.runtime.runtime import Runtime
+from bridge.runtime.status import Status
 
 AIMS = {"signed, each counts": 15, "the same again": 15, "a flood of names": 30}
 EVENT_ID = "602D9444-D2CD-49C7-8624-8643E7171297"

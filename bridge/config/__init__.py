@@ -7,15 +7,7 @@ What only `seb check` and the schema need is imported from `describe` and `schem
 from bridge.config.approvals import Approvals
 from bridge.config.errors import ConfigError
 from bridge.config.load import fingerprint, load
-from bridge.config.models import (
-    CloudEvents,
-    Config,
-    Http,
-    Journal,
-    ServerTLS,
-    Source,
-    Token,
-)
+from bridge.config.models import CloudEvents, Config, Http, Journal, ServerTLS, Source, Token
 from bridge.config.values import Listen
 
 __all__ = [

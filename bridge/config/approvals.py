@@ -5,11 +5,11 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from bridge.allowing import Allow
-from bridge.automatic import Auto
-from bridge.fields import Duration, Secret, Settings
+from bridge.common.fields import Duration, Secret, Settings
 from bridge.plugins import ApprovalSettings
-from bridge.quorum import Approvers, Count, Require
+from bridge.policy.allow import Allow
+from bridge.policy.auto import Auto
+from bridge.policy.require import Approvers, Count, Require
 
 _MOST_REMINDERS = 10
 

@@ -6,8 +6,8 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
+from bridge.common.fields import parse_duration, write_duration
 from bridge.config.syntax import KeyPath
-from bridge.fields import parse_duration, write_duration
 from bridge.plugins import Misconfigured
 
 _SAID = {

@@ -10,10 +10,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from bridge import platform
+from bridge.config.contradictions import useless
 from bridge.config.errors import ConfigError, Problem, explain, mask, write_path
 from bridge.config.models import Config
-from bridge.config.named import build_sinks, build_sources
-from bridge.config.rights import useless
+from bridge.config.plugin_sections import build_sinks, build_sources
 from bridge.config.syntax import KeyPath, Malformed, Parsed, parse
 
 LARGEST_FILE = 1024**2

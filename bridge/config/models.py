@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, PrivateAttr, field_validator, model_validator
 
+from bridge.common.fields import Duration, Secret, Settings, Size
 from bridge.config.approvals import Approvals
 from bridge.config.values import ApiVersion, Directory, Endpoint, Group, Line, Listen, UriReference
-from bridge.fields import Duration, Secret, Settings, Size
 from bridge.plugins import SinkSettings
 
 DEFAULT_LISTEN = Listen("127.0.0.1", 17245)

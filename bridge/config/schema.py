@@ -7,9 +7,9 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
+from bridge.common.fields import write_duration
 from bridge.config.models import Config
 from bridge.config.values import SINK_NAME
-from bridge.fields import write_duration
 from bridge.plugins import (
     find_approvals,
     find_format,

@@ -6,12 +6,11 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from bridge.cloudevent import CloudEvent
-from bridge.drill import Ballot, Drill
-from bridge.journal.codec import decode_tracked, encode_tracked, moment
+from bridge.core.cloudevent import CloudEvent
+from bridge.core.state import REHEARSED, Ended, State, Tracked
 from bridge.journal.schema import Corrupt
-from bridge.journal.store import Store
-from bridge.state import REHEARSED, Ended, State, Tracked
+from bridge.journal.store import Store, decode_tracked, encode_tracked, moment
+from bridge.policy.drill import Ballot, Drill
 
 MOST_KEPT = 100
 """How many drills that are over are remembered."""

@@ -1,15 +1,47 @@
 """The state and the outbox in SQL: every public method that writes is one transaction."""
 
+import json
 import sqlite3
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from typing import Any
 
-from bridge.cloudevent import CloudEvent
-from bridge.journal.codec import decode_tracked, encode_tracked, moment
+from bridge.core.cloudevent import CloudEvent
+from bridge.core.model import ScheduledEvent
+from bridge.core.state import Ended, State, Tracked
 from bridge.journal.schema import Corrupt
-from bridge.state import Ended, State
+
+
+def encode_tracked(known: Tracked) -> str:
+    """Everything in it is plain but for the times."""
+    return json.dumps(asdict(known), default=_time, separators=(",", ":"))
+
+
+def _time(value: object) -> str:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    raise TypeError(f"cannot write {type(value).__name__} into the journal")
+
+
+def decode_tracked(text: str) -> Tracked:
+    body: dict[str, Any] = json.loads(text)
+    event = body.pop("event")
+    not_before = event.pop("not_before")
+    resources = tuple(event.pop("resources"))
+    missing, since = body.pop("missing_since"), body.pop("since", None)
+    return Tracked(
+        event=ScheduledEvent(not_before=moment(not_before), resources=resources, **event),
+        missing_since=moment(missing),
+        since=moment(since),
+        **body,
+    )
+
+
+def moment(text: str | None) -> datetime | None:
+    return datetime.fromisoformat(text) if text else None
+
 
 _UNSETTLED = """
     SELECT o.seq, o.key FROM outbox o

@@ -3,13 +3,12 @@
 import json
 from typing import Any
 
-from bridge.cloudevent import CloudEvent
-from bridge.ids import safe_id
-from bridge.journal.codec import decode_tracked
+from bridge.core.cloudevent import CloudEvent
+from bridge.core.ids import safe_id
+from bridge.core.state import Tracked
 from bridge.journal.drills import rehearsed
 from bridge.journal.retention import used
-from bridge.journal.store import Store, newest
-from bridge.state import Tracked
+from bridge.journal.store import Store, decode_tracked, newest
 
 _TRANSITIONS = frozenset(
     f"azure.scheduledevents.{what}.v1"

@@ -5,7 +5,7 @@ Nothing outside this package asks which system it runs on.
 
 import sys
 
-from bridge.platform.running import AlreadyRunning
+from bridge.platform.errors import AlreadyRunning
 from bridge.platform.systemd import notify, watchdog_interval
 
 if sys.platform == "win32":
@@ -30,7 +30,7 @@ if sys.platform == "win32":
         state_dirs,
     )
 else:
-    from bridge.platform.control import (
+    from bridge.platform.control_socket import (
         check_group,
         control_address,
         control_connector,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from bridge.platform.running import LOCK_FILE, refusal
+from bridge.platform.errors import LOCK_FILE, refusal
 
 SYSTEM_STATE = Path("/var/lib/scheduled-events-bridge")
 CONFIG_FILE = Path("/etc/scheduled-events-bridge/config.yaml")

@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bridge.platform.running import LOCK_FILE, refusal
+from bridge.platform.errors import LOCK_FILE, refusal
 
 if TYPE_CHECKING:
     from aiohttp import BaseConnector

@@ -11,19 +11,11 @@ in other words; it is pure, and found in `scheduled_events_bridge.formats`.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from bridge.classid import class_id, kind_of
-from bridge.cloudevent import CloudEvent
-from bridge.errors import Gone, Misconfigured, Rejected, Unavailable
-from bridge.fields import Duration, Secret, Settings, Size, write_duration
-from bridge.place import Place
-from bridge.plugins.approvals import (
-    ApprovalPlugin,
-    ApprovalSettings,
-    Delivery,
-    Listening,
-    find_approvals,
-    installed_approvals,
-)
+from bridge.common.errors import Gone, Misconfigured, Rejected, Unavailable
+from bridge.common.fields import Duration, Secret, Settings, Size, write_duration
+from bridge.common.strictjson import read_object
+from bridge.core.cloudevent import CloudEvent, class_id, kind_of
+from bridge.core.severity import Severity, severity
 from bridge.plugins.formats import (
     Format,
     FormatPlugin,
@@ -33,6 +25,7 @@ from bridge.plugins.formats import (
     installed_formats,
     read_format,
 )
+from bridge.plugins.placeholders import Place
 from bridge.plugins.sinks import (
     Delivered,
     Only,
@@ -45,21 +38,23 @@ from bridge.plugins.sinks import (
     installed_sinks,
     open_format,
 )
-from bridge.severity import Severity, severity
-from bridge.strictjson import read_object
+from bridge.plugins.sources import (
+    ApprovalPlugin,
+    ApprovalSettings,
+    Delivery,
+    Listening,
+    find_approvals,
+    installed_approvals,
+)
 
 if TYPE_CHECKING:
-    from bridge.credentials import (
-        TLS,
-        ManagedIdentity,
-        OAuth,
-        TLSOption,
-        TokenSource,
-        is_loopback,
-        read_secret,
-    )
+    from bridge.common.signatures import Key, read_key, sign
     from bridge.platform import end_group, group_lives, own_group, plain_environment
-    from bridge.signatures import Key, read_key, sign
+    from bridge.plugins.credentials.managed_identity import ManagedIdentity
+    from bridge.plugins.credentials.oauth import OAuth
+    from bridge.plugins.credentials.secrets import is_loopback, read_secret
+    from bridge.plugins.credentials.tls import TLS, TLSOption
+    from bridge.plugins.credentials.tokens import TokenSource
 
 __all__ = [
     "TLS",
@@ -119,17 +114,13 @@ __all__ = [
 
 
 _LATE = {
-    "bridge.credentials": (
-        "TLS",
-        "ManagedIdentity",
-        "OAuth",
-        "TLSOption",
-        "TokenSource",
-        "is_loopback",
-        "read_secret",
-    ),
+    "bridge.common.signatures": ("Key", "read_key", "sign"),
     "bridge.platform": ("end_group", "group_lives", "own_group", "plain_environment"),
-    "bridge.signatures": ("Key", "read_key", "sign"),
+    "bridge.plugins.credentials.managed_identity": ("ManagedIdentity",),
+    "bridge.plugins.credentials.oauth": ("OAuth",),
+    "bridge.plugins.credentials.secrets": ("is_loopback", "read_secret"),
+    "bridge.plugins.credentials.tls": ("TLS", "TLSOption"),
+    "bridge.plugins.credentials.tokens": ("TokenSource",),
 }
 
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 from typing import Any, Generic, Literal, TypeVar
 
-from bridge.cloudevent import CloudEvent
-from bridge.errors import Misconfigured, Rejected
-from bridge.fields import Settings
-from bridge.plugins.finding import find, installed
+from bridge.common.errors import Misconfigured, Rejected
+from bridge.common.fields import Settings
+from bridge.core.cloudevent import CloudEvent
+from bridge.plugins.entry_points import find, installed
 
 FORMATS = "scheduled_events_bridge.formats"
 

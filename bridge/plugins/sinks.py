@@ -8,12 +8,12 @@ from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import Field, SerializeAsAny, model_validator
 
-from bridge.cloudevent import CloudEvent
-from bridge.errors import Rejected, Unavailable
-from bridge.fields import Duration, Settings
-from bridge.place import Place
-from bridge.plugins.finding import find, installed
+from bridge.common.errors import Rejected, Unavailable
+from bridge.common.fields import Duration, Settings
+from bridge.core.cloudevent import CloudEvent
+from bridge.plugins.entry_points import find, installed
 from bridge.plugins.formats import Format, FormatSettings, find_format, read_format
+from bridge.plugins.placeholders import Place
 
 SINKS = "scheduled_events_bridge.sinks"
 

@@ -4,12 +4,12 @@ Read `world` first: it is what happens. `service` and `wire` are how Azure would
 and `spoil` how it goes wrong, `server`, `control` and `running` the HTTP around it.
 """
 
-from bridge.simulator.faults import Fault
-from bridge.simulator.parts import VM, NewEvent
-from bridge.simulator.rules import Refused, Unknown
-from bridge.simulator.running import Simulator
-from bridge.simulator.scenario import Scenario, Unusable, load, shipped
-from bridge.simulator.world import World
+from bridge.simulator.simulator import Simulator
+from bridge.simulator.world.building_blocks import VM, NewEvent
+from bridge.simulator.world.faults import Fault
+from bridge.simulator.world.rules import Refused, Unknown
+from bridge.simulator.world.scenario import Scenario, Unusable, load, shipped
+from bridge.simulator.world.world import World
 
 __all__ = [
     "VM",

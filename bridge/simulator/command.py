@@ -11,9 +11,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from bridge.simulator.running import Simulator
-from bridge.simulator.scenario import Unusable, load, shipped
-from bridge.simulator.truth import Record
+from bridge.simulator.simulator import Simulator
+from bridge.simulator.world.scenario import Unusable, load, shipped
+from bridge.simulator.world.truth import Record
 
 BAD_CONFIGURATION = 78
 

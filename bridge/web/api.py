@@ -6,16 +6,16 @@ from typing import Any, NoReturn
 
 from aiohttp import web
 
-from bridge.ids import safe_id
+from bridge.core.ids import safe_id
+from bridge.core.state import Tracked
 from bridge.journal import views
-from bridge.journal.ballots import said_by, voices
-from bridge.journal.places import backlog, dead_letter, dead_letters
+from bridge.journal.cursors import backlog, dead_letter, dead_letters
 from bridge.journal.store import Store
-from bridge.runtime import Runtime
-from bridge.state import Tracked
+from bridge.journal.votes import said_by, voices
+from bridge.runtime.runtime import Runtime
 from bridge.web import shapes
-from bridge.web.desk import DESK
-from bridge.web.guards import CALLER
+from bridge.web.access.middleware import CALLER
+from bridge.web.context import DESK
 from bridge.web.problems import Problem, not_found
 from bridge.web.stream import stream
 

@@ -6,16 +6,16 @@ from urllib.parse import unquote
 
 from aiohttp import web
 
-from bridge.approvals import Unauthorized
-from bridge.errors import Unavailable
-from bridge.ids import safe_id
-from bridge.inbound import Malformed, NotForUs
+from bridge.approvals.intake import Unauthorized
+from bridge.common.errors import Unavailable
+from bridge.common.signatures import HEADERS
+from bridge.core.ids import safe_id
 from bridge.plugins import Delivery
-from bridge.signatures import HEADERS
-from bridge.votes import LocalOutcome
-from bridge.web.desk import DESK
-from bridge.web.door import CHALLENGE, SIGNED
-from bridge.web.guards import CALLER
+from bridge.policy.message import Malformed, NotForUs
+from bridge.policy.votes import LocalOutcome
+from bridge.web.access.authentication import CHALLENGE, SIGNED
+from bridge.web.access.middleware import CALLER
+from bridge.web.context import DESK
 from bridge.web.problems import Problem
 
 routes = web.RouteTableDef()

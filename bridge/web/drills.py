@@ -6,20 +6,20 @@ from typing import Any
 from aiohttp import web
 from pydantic import ValidationError
 
-from bridge.drill import Drill
-from bridge.drill_plan import Plan, complaint
-from bridge.drill_report import report, summary
-from bridge.drilling import Busy, Impossible, ballot, end, start
-from bridge.errors import Unavailable
-from bridge.ids import safe_id
+from bridge.common.errors import Unavailable
+from bridge.common.strictjson import decode
+from bridge.core.ids import safe_id
+from bridge.drills.plan import Plan, complaint
+from bridge.drills.report import report, summary
+from bridge.drills.runner import Busy, Impossible, ballot, end, start
 from bridge.journal import views
-from bridge.journal.ballots import votes
 from bridge.journal.drills import every, find
 from bridge.journal.store import Store
-from bridge.runtime import Runtime
-from bridge.strictjson import decode
-from bridge.web.desk import DESK
-from bridge.web.guards import CALLER
+from bridge.journal.votes import votes
+from bridge.policy.drill import Drill
+from bridge.runtime.runtime import Runtime
+from bridge.web.access.middleware import CALLER
+from bridge.web.context import DESK
 from bridge.web.problems import Problem, not_found
 
 routes = web.RouteTableDef()

@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 
 from aiohttp import web
 
-from bridge.status import stuck
-from bridge.web.desk import DESK
-from bridge.web.exposition import CONTENT_TYPE, render
-from bridge.web.metrics import Moment, families
+from bridge.runtime.status import stuck
+from bridge.web.context import DESK
+from bridge.web.health.metrics import Moment, families
+from bridge.web.health.prometheus import CONTENT_TYPE, render
 
 routes = web.RouteTableDef()
 

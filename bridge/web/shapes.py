@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from bridge import messages
-from bridge.ids import timestamp
-from bridge.journal.places import Backlog, DeadLetter
-from bridge.observer import Observer
-from bridge.state import Tracked
-from bridge.status import SinkStatus
-from bridge.votes import Vote
+from bridge.core import messages
+from bridge.core.ids import timestamp
+from bridge.core.observer import Observer
+from bridge.core.state import Tracked
+from bridge.journal.cursors import Backlog, DeadLetter
+from bridge.policy.votes import Vote
+from bridge.runtime.status import SinkStatus
 
 _Json = dict[str, Any]
 _TOLD = (

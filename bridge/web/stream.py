@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from aiohttp import web
 
-from bridge.cloudevent import CloudEvent
+from bridge.core.cloudevent import CloudEvent
 from bridge.journal import Journal, SetAside, views
 from bridge.journal.store import Store
 from bridge.web.problems import Problem

@@ -22,7 +22,7 @@ from bridge.plugins import (
     write_duration,
 )
 from sinks.command.environment import variables
-from sinks.command.running import KEPT, Ended, Task, run
+from sinks.command.process import KEPT, Ended, Task, run
 from sinks.command.settings import CommandSettings
 
 _LATER = 75

@@ -6,9 +6,8 @@ from typing import Literal
 
 from bridge.plugins import CloudEvent, Format, FormatPlugin, FormatSettings
 from sinks.formats._news import PRODUCT, SERVICE, News, product_version, read
-from sinks.formats._pairs import Pairs
 from sinks.formats._sentences import tell
-from sinks.formats._text import cut
+from sinks.formats._text import Pairs, cut
 
 CONTENT_TYPE = "text/plain; charset=utf-8"
 

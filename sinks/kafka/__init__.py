@@ -10,11 +10,10 @@ from contextlib import asynccontextmanager
 
 from bridge.plugins import ApprovalPlugin, Place, Send, SinkPlugin, open_format
 from sinks.kafka.check import check_topics
-from sinks.kafka.connecting import Door, log_in
-from sinks.kafka.listening import KafkaApprovals, listen
-from sinks.kafka.sending import Session
-from sinks.kafka.settings import Connection, KafkaSettings
-from sinks.kafka.topics import Topics
+from sinks.kafka.connection import Door, log_in
+from sinks.kafka.delivery import Session
+from sinks.kafka.settings import Connection, KafkaSettings, Topics
+from sinks.kafka.source import KafkaApprovals, listen
 
 __all__ = ["Connection", "KafkaApprovals", "KafkaSettings", "approvals", "sink"]
 

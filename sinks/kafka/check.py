@@ -9,11 +9,83 @@ from typing import Any
 
 from aiokafka import errors
 from aiokafka.conn import AIOKafkaConnection
+from aiokafka.errors import KafkaError
+from aiokafka.protocol.admin import DescribeConfigsRequest
+from aiokafka.protocol.api import Request, RequestStruct, Response
+from aiokafka.protocol.metadata import MetadataRequest_v5
+from aiokafka.protocol.types import Array, Boolean, Int16, Int32, Schema, String
 
 from bridge.plugins import Unavailable
-from sinks.kafka.access import AskTopics, may_write
-from sinks.kafka.connecting import Door, hang_up
+from sinks.kafka.connection import Door, hang_up
 from sinks.kafka.errors import verdict, why_not_connected
+
+_WRITE = 1 << 4
+_NOT_SAID = -(2**31)
+_TEXT = String("utf-8")
+_BROKER = (("node_id", Int32), ("host", _TEXT), ("port", Int32), ("rack", _TEXT))
+_PARTITION = (
+    ("error_code", Int16),
+    ("partition", Int32),
+    ("leader", Int32),
+    ("leader_epoch", Int32),
+    ("replicas", Array(Int32)),
+    ("isr", Array(Int32)),
+    ("offline_replicas", Array(Int32)),
+)
+_TOPIC = (
+    ("error_code", Int16),
+    ("topic", _TEXT),
+    ("is_internal", Boolean),
+    ("partitions", Array(*_PARTITION)),
+    ("authorized_operations", Int32),
+)
+
+
+class _Answer(Response):  # type: ignore[misc]
+    API_KEY = 3
+    API_VERSION = 8
+    SCHEMA = Schema(
+        ("throttle_time_ms", Int32),
+        ("brokers", Array(*_BROKER)),
+        ("cluster_id", _TEXT),
+        ("controller_id", Int32),
+        ("topics", Array(*_TOPIC)),
+        ("authorized_operations", Int32),
+    )
+
+
+class _Question(RequestStruct):  # type: ignore[misc]
+    API_KEY = 3
+    API_VERSION = 8
+    RESPONSE_TYPE = _Answer
+    SCHEMA = Schema(
+        ("topics", Array(_TEXT)),
+        ("allow_auto_topic_creation", Boolean),
+        ("include_cluster_authorized_operations", Boolean),
+        ("include_topic_authorized_operations", Boolean),
+    )
+
+
+class AskTopics(Request[MetadataRequest_v5 | _Question]):  # type: ignore[misc]
+    """Makes no topics. A broker before 2.3 tells the rest, but not what we may do."""
+
+    API_KEY = 3
+
+    def __init__(self, topics: list[str]) -> None:
+        self._topics = topics
+
+    def build(self, request_struct_class: Any) -> Any:
+        if request_struct_class is _Question:
+            return _Question(self._topics, False, False, True)  # noqa: FBT003  as the wire has them
+        return request_struct_class(self._topics, False)  # noqa: FBT003
+
+
+def may_write(operations: list[int]) -> bool | None:
+    """What the last field of a topic's answer says, if it has one; None when it does not say."""
+    if not operations or operations[0] == _NOT_SAID:
+        return None
+    return bool(operations[0] & _WRITE)
+
 
 _ASK_AGAIN, _PAUSE = 5, 0.2
 _PERHAPS_NEW = {
@@ -100,3 +172,18 @@ def _proved(found: list[_Topic]) -> str:
     if all(topic.writable for topic in found):
         return f"topic {names} exists and may be written"
     return f"topic {names} exists; whether it may be written, the broker does not say"
+
+
+_LARGEST = "max.message.bytes"
+_TOPIC_RESOURCE = 2
+
+
+async def largest_record(client: Any, topic: str) -> int | None:
+    """Bytes; None when the broker does not tell us."""
+    request = DescribeConfigsRequest([(_TOPIC_RESOURCE, topic, [_LARGEST])])
+    try:
+        answer = await client.send(client.get_random_node(), request)
+        [(_, _, _, _, entries)] = answer.resources
+        return next((int(value) for name, value, *_ in entries if name == _LARGEST), None)
+    except (KafkaError, ValueError, TypeError):
+        return None

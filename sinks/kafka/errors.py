@@ -39,7 +39,7 @@ def _lost(text: str) -> _Say:
 
 
 _TOO_LARGE = _rejected("the record is too large for topic {topic}")
-_FORBIDDEN = "the broker does not allow this client to write topic {topic}"
+_UNWRITABLE = "the broker does not allow this client to write topic {topic}"
 _SILENT = _lost("the broker did not acknowledge in time")
 
 _VERDICTS: dict[type[BaseException], _Say] = {
@@ -52,8 +52,8 @@ _VERDICTS: dict[type[BaseException], _Say] = {
     InvalidRecordError: _rejected("the broker's validation refuses the record on topic {topic}"),
     errors.InvalidTimestampError: _rejected("topic {topic} does not take the record's timestamp"),
     # For somebody to put right; until then it waits.
-    errors.TopicAuthorizationFailedError: _unavailable(_FORBIDDEN),
-    errors.ClusterAuthorizationFailedError: _unavailable(_FORBIDDEN),
+    errors.TopicAuthorizationFailedError: _unavailable(_UNWRITABLE),
+    errors.ClusterAuthorizationFailedError: _unavailable(_UNWRITABLE),
     errors.PolicyViolationError: _unavailable("a policy of the broker forbids it on topic {topic}"),
     errors.UnknownTopicOrPartitionError: _unavailable(
         "topic {topic} does not exist, and the broker does not create it"
@@ -132,3 +132,27 @@ def _root(error: BaseException) -> BaseException:
     while isinstance(error, errors.KafkaError) and error.__cause__ is not None:
         error = error.__cause__
     return error
+
+
+_UNANSWERED = "the broker did not answer in time"
+_UNREADABLE = "the broker does not allow this client to read topic {topic}"
+_REFUSALS: dict[type[BaseException], str] = {
+    errors.TopicAuthorizationFailedError: _UNREADABLE,
+    errors.ClusterAuthorizationFailedError: _UNREADABLE,
+    errors.GroupAuthorizationFailedError: "the broker does not allow this client its group",
+    errors.UnknownTopicOrPartitionError: "topic {topic} does not exist",
+    errors.LeaderNotAvailableError: "a partition of topic {topic} has no leader",
+    errors.NodeNotReadyError: "no broker of the cluster can be reached",
+    errors.RequestTimedOutError: _UNANSWERED,
+    errors.KafkaTimeoutError: _UNANSWERED,
+}
+
+
+def refusal(error: BaseException, topic: str) -> Unavailable:
+    """Why nothing can be read now."""
+    for kind in type(error).__mro__:
+        if kind in _REFUSALS:
+            return Unavailable(_REFUSALS[kind].format(topic=topic))
+    if isinstance(error, Exception):
+        return Unavailable(str(verdict(error, topic)))
+    return Unavailable(type(error).__name__)

@@ -11,11 +11,10 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from bridge.plugins import ApprovalPlugin, Place, Send, SinkPlugin, open_format
-from sinks.mqtt.binding import Binding
-from sinks.mqtt.listening import MqttApprovals, listen
-from sinks.mqtt.presence import Presence
-from sinks.mqtt.sending import Session
+from sinks.mqtt.binding import Binding, Presence
+from sinks.mqtt.delivery import Session
 from sinks.mqtt.settings import Connection, MqttSettings, name_client
+from sinks.mqtt.source import MqttApprovals, listen
 
 __all__ = ["Connection", "MqttApprovals", "MqttSettings", "approvals", "sink"]
 

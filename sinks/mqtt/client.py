@@ -24,15 +24,9 @@ from typing import Any
 from paho.mqtt.client import MQTTMessage
 
 from bridge.plugins import Unavailable
-from sinks.mqtt.answers import Answer, Greeting
-from sinks.mqtt.connecting import Door
-from sinks.mqtt.errors import (
-    Lost,
-    connection_ended,
-    not_connected,
-    not_let_in,
-)
-from sinks.mqtt.messages import Message
+from sinks.mqtt.binding import Message
+from sinks.mqtt.connection import Door
+from sinks.mqtt.errors import Answer, Greeting, Lost, connection_ended, not_connected, not_let_in
 from sinks.mqtt.network import Network, Terms
 
 WINDOW = 20

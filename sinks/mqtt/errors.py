@@ -4,7 +4,8 @@ The only place that knows reason codes; those of MQTT 3.1.1 come here as their M
 """
 
 import ssl
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
 
 from bridge.plugins import Rejected, Unavailable
 from sinks import _network
@@ -130,3 +131,46 @@ def not_connected(error: BaseException | None, where: str) -> Unavailable:
     """Why there was no answer to our greeting; without *error* the far side just hung up."""
     why = _HUNG_UP if error is None else _network.why(error, _CONNECTING)
     return Unavailable(f"{where}: {why}")
+
+
+_LONGEST = 200
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A reason code, of MQTT 5 whatever the version, and the server's own words if it has any."""
+
+    code: int
+    said: str = ""
+
+    @property
+    def ok(self) -> bool:
+        return self.code < FAILURE
+
+    @classmethod
+    def read(cls, code: Any, properties: Any) -> Self:
+        """From what paho gives to its callbacks."""
+        said = str(getattr(properties, "ReasonString", ""))[:_LONGEST]
+        return cls(int(code.value), " ".join(said.split()))
+
+
+@dataclass(frozen=True)
+class Greeting:
+    """What the server said about itself when it let us in; MQTT 3.1.1 says little."""
+
+    session_present: bool = False
+    receive_maximum: int = 65535
+    maximum_packet: int | None = None
+    maximum_qos: int = 2
+    retains: bool = True
+
+    @classmethod
+    def read(cls, flags: Any, properties: Any) -> Self:
+        """From what paho gives to its callback."""
+        return cls(
+            session_present=flags.session_present,
+            receive_maximum=getattr(properties, "ReceiveMaximum", 65535),
+            maximum_packet=getattr(properties, "MaximumPacketSize", None),
+            maximum_qos=getattr(properties, "MaximumQoS", 2),
+            retains=bool(getattr(properties, "RetainAvailable", 1)),
+        )

@@ -14,15 +14,7 @@ from pydantic import (
     model_validator,
 )
 
-from bridge.plugins import (
-    Duration,
-    Place,
-    Secret,
-    Settings,
-    SinkSettings,
-    TLSOption,
-    is_loopback,
-)
+from bridge.plugins import Duration, Place, Secret, Settings, SinkSettings, TLSOption, is_loopback
 from sinks.mqtt.topics import may_meet, validate_topic
 
 PORTS = {("tcp", False): 1883, ("tcp", True): 8883, ("websockets", False): 80}

@@ -9,9 +9,9 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from bridge.plugins import Place, Send, SinkPlugin, Unavailable
-from sinks.splunk.collector import Collector
-from sinks.splunk.envelopes import open_envelopes
-from sinks.splunk.sending import Session
+from sinks.splunk.binding import open_envelopes
+from sinks.splunk.connection import Collector
+from sinks.splunk.delivery import Session
 from sinks.splunk.settings import SplunkSettings
 
 __all__ = ["SplunkSettings", "sink"]

@@ -8,9 +8,9 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 
 from bridge.plugins import CloudEvent, Place, Result, Send, SinkPlugin, open_format
+from sinks.syslog.binding import Style
 from sinks.syslog.datagrams import Datagrams, aim
-from sinks.syslog.message import Style
-from sinks.syslog.sending import Stream, Writer, send_datagrams, translated
+from sinks.syslog.delivery import Stream, Writer, send_datagrams, translated
 from sinks.syslog.settings import SyslogSettings
 
 __all__ = ["SyslogSettings", "sink"]

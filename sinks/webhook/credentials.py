@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from bridge.plugins import Key, Misconfigured, Secret, Unavailable, read_key, read_secret
-from sinks.webhook.headers import basic, check_value
+from sinks.webhook.options import basic, check_value
 from sinks.webhook.settings import WebhookSettings
 from sinks.webhook.urls import Target
 

@@ -1,7 +1,8 @@
 """The handshake of CloudEvents webhooks: whether the receiver wants us, and how often."""
 
 import re
-from dataclasses import dataclass
+from collections import deque
+from dataclasses import dataclass, field
 
 from bridge.plugins import Unavailable
 from sinks.webhook.answers import Answer
@@ -56,3 +57,23 @@ def refusal(consent: Consent, answer: Answer, judged: object, mode: str) -> Unav
         f"it does not agree to the handshake (it answered {answer.status} to OPTIONS, without "
         "WebHook-Allowed-Origin for us); have it agree, or set handshake: optional or off"
     )
+
+
+MINUTE = 60.0
+
+
+@dataclass(slots=True)
+class Pace:
+    """A sliding minute: as many requests as *rate* may go at once, and then none for a while."""
+
+    rate: int
+    _gone: deque[float] = field(default_factory=deque)
+
+    def take(self, now: float) -> float:
+        """0 when a request may go now, which then counts; else the seconds until one may."""
+        while self._gone and self._gone[0] <= now - MINUTE:
+            self._gone.popleft()
+        if len(self._gone) >= self.rate:
+            return self._gone[0] + MINUTE - now
+        self._gone.append(now)
+        return 0.0

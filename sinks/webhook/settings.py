@@ -17,8 +17,7 @@ from bridge.plugins import (
     Unavailable,
     read_secret,
 )
-from sinks.webhook.headers import MOST, check_name, check_value
-from sinks.webhook.options import Basic, Keys, ProxyOption
+from sinks.webhook.options import MOST, Basic, Keys, ProxyOption, check_name, check_value
 from sinks.webhook.urls import Target, read_url
 
 _ROUNDS = 8

@@ -16,11 +16,11 @@ from support.signing import Signer
 from support.webhook_receiver import receiving
 from support.world import ME
 
-from bridge.approvals import Intake
+from bridge.approvals.intake import Intake
+from bridge.approvals.publisher import Speaker
+from bridge.common.signatures import Mismatch, verify
 from bridge.config import Config
-from bridge.journal.ballots import votes
-from bridge.signatures import Mismatch, verify
-from bridge.speaker import Speaker
+from bridge.journal.votes import votes
 
 FOLDER = EXAMPLES / "signing"
 EVENT_ID = "602D9444-D2CD-49C7-8624-8643E7171297"

@@ -20,15 +20,10 @@ from support.kafka_proxy import Proxy, proxied
 from support.kcat import kcat, kcat_write
 
 from bridge.plugins import Delivery, Listening, Place, Unavailable
-from sinks.kafka import (
-    KafkaApprovals,
-    KafkaSettings,
-    approvals,
-    attending,
-    consuming,
-    reading,
-    sink,
-)
+from sinks.kafka import KafkaApprovals, KafkaSettings, approvals, sink
+from sinks.kafka import consumer as consuming
+from sinks.kafka import reader as reading
+from sinks.kafka import subscription as attending
 
 PLACE = Place({"vm_id": "vm-1", "vm_name": "web-1"})
 PATIENCE = 20.0

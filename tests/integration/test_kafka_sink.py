@@ -24,7 +24,8 @@ from support.sink_contract import PATIENCE, FarSide, Leftovers, SinkContract, ca
 from support.token_server import granted, token_server
 
 from bridge.plugins import Place, Rejected, Unavailable
-from sinks.kafka import KafkaSettings, producing, sink
+from sinks.kafka import KafkaSettings, sink
+from sinks.kafka import producer as producing
 
 PLACE = Place({"vm_id": "vm-1", "vm_name": "web-1"}, sink="bus")
 

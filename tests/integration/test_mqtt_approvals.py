@@ -17,10 +17,11 @@ from support.scripted_mqtt import connack, scripted_mqtt
 from support.tcp_proxy import TcpProxy, tcp_proxied
 
 from bridge.plugins import Delivery, Listening, Place, Unavailable
-from sinks.mqtt import attending, listening
-from sinks.mqtt.connecting import find_door
-from sinks.mqtt.listening import MqttApprovals, listen
+from sinks.mqtt import source as listening
+from sinks.mqtt import subscription as attending
+from sinks.mqtt.connection import find_door
 from sinks.mqtt.network import Terms
+from sinks.mqtt.source import MqttApprovals, listen
 
 PLACE = Place({"vm_id": "vm-1", "vm_name": "web-1"})
 PATIENCE = 20.0

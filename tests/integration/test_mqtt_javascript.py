@@ -10,8 +10,8 @@ from support.javascript_sdk import javascript
 from support.mosquitto_clients import mosquitto_pub, mosquitto_sub
 from support.mqtt_stage import mqtt_sink, new_root
 
-from bridge.inbound import APPROVE, read
 from bridge.plugins import Listening, Place
+from bridge.policy.message import APPROVE, read
 from sinks.mqtt import MqttApprovals, MqttSettings, approvals, sink
 
 PLACE = Place({"vm_id": "vm-1", "vm_name": "web-1", "observer": "web-1"}, "plant")

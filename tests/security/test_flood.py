@@ -8,10 +8,9 @@ from support.approval_desk import group, until
 from support.attacks import BILLING, ORDERS, RULES, signed
 from support.ballots import delivery
 
-from bridge.journal.ballots import Receipt, forget, is_crowded, receive, seen, votes
-from bridge.journal.early import early
+from bridge.approvals.publisher import MOST_REFUSALS
+from bridge.journal.votes import Receipt, early, forget, is_crowded, receive, seen, votes
 from bridge.plugins import Delivery
-from bridge.speaker import MOST_REFUSALS
 
 FLOOD, ROOM = 150, 30
 
@@ -19,8 +18,8 @@ FLOOD, ROOM = 150, 30
 @pytest.fixture
 async def one(tmp_path, monkeypatch):
     """One VM, an event about it, and little room, so that a small flood is one."""
-    monkeypatch.setattr("bridge.weighing.MOST_UNVERIFIED", ROOM)
-    monkeypatch.setattr("bridge.weighing.MOST_WAITING", ROOM)
+    monkeypatch.setattr("bridge.approvals.assessment.MOST_UNVERIFIED", ROOM)
+    monkeypatch.setattr("bridge.approvals.assessment.MOST_WAITING", ROOM)
     async with group(tmp_path, "vm-0") as made:
         made.world.create(name="e", type="Reboot", notice="1h")
         yield made
@@ -114,7 +113,7 @@ async def test_while_it_lasts_the_bridge_polls_and_a_proved_vote_gets_through(on
 async def test_in_the_long_run_so_many_keys_of_strangers_are_kept_and_all_that_were_proved(
     one, monkeypatch
 ):
-    monkeypatch.setattr("bridge.journal.ballots.MOST_KEYS", 10)
+    monkeypatch.setattr("bridge.journal.votes.MOST_KEYS", 10)
     bridge = await one.bridge(**RULES)
     key = event_id(one).upper()
 

@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 from support.attacks import ORDERS, RULES, signed
 from support.served_bridge import announce, bridge, config
 
-from bridge.allowing import Allow
-from bridge.approvals import Intake
+from bridge.approvals.intake import Intake
+from bridge.approvals.publisher import Speaker
+from bridge.approvals.verification import Prover
+from bridge.common.signatures import HEADERS
 from bridge.config import Config
-from bridge.inbound import APPROVE, Malformed, NotForUs, read, unwrap
-from bridge.journal.ballots import votes
-from bridge.proving import Prover
-from bridge.signatures import HEADERS
-from bridge.speaker import Speaker
-from bridge.votes import Refusal
+from bridge.journal.votes import votes
+from bridge.policy.allow import Allow
+from bridge.policy.message import APPROVE, Malformed, NotForUs, read, unwrap
+from bridge.policy.votes import Refusal
 
 EVENT_ID = "602D9444-D2CD-49C7-8624-8643E7171297"
 PATH = "/api/v1/approvals"

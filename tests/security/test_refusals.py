@@ -7,10 +7,10 @@ import pytest
 from support.approval_desk import group
 from support.attacks import ATTACKS, BILLING, ORDERS, RULES, Message, signed
 
-from bridge.approvals import Unauthorized
-from bridge.inbound import APPROVE, Malformed
-from bridge.journal.ballots import votes
+from bridge.approvals.intake import Unauthorized
+from bridge.journal.votes import votes
 from bridge.plugins import Delivery
+from bridge.policy.message import APPROVE, Malformed
 
 
 def in_headers(found: Message) -> Delivery:

@@ -11,18 +11,19 @@ from typing import Any
 
 from support.ballots import delivery
 
-from bridge.approvals import Intake
+from bridge.approvals.decisions import Granting
+from bridge.approvals.intake import Intake
+from bridge.approvals.publisher import Speaker
+from bridge.approvals.start_requests import Posting
 from bridge.config import Config
-from bridge.granting import Granting
-from bridge.identity import Identity
 from bridge.journal import Journal
-from bridge.metadata import Budget, Metadata
-from bridge.poller import Poller
-from bridge.posting import Posting
-from bridge.runtime import Runtime
+from bridge.metadata.budget import Budget
+from bridge.metadata.client import Metadata
+from bridge.runtime.identity import Identity
+from bridge.runtime.runtime import Runtime
+from bridge.runtime.status import Status
 from bridge.simulator import VM, Scenario, Simulator
-from bridge.speaker import Speaker
-from bridge.status import Status
+from bridge.source.poller import Poller
 
 HURRIED = 500
 """Requests a second: these tests have no time for Azure's five."""

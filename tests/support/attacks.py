@@ -11,8 +11,8 @@ from typing import Any
 
 from support.signing import Signer
 
-from bridge.inbound import APPROVE, LARGEST
-from bridge.signatures import ID, SIGNATURE, TIMESTAMP, sign
+from bridge.common.signatures import ID, SIGNATURE, TIMESTAMP, sign
+from bridge.policy.message import APPROVE, LARGEST
 
 ORDERS = Signer("orders", seed=1)
 BILLING = Signer("billing", seed=2, ed25519=False)

@@ -6,7 +6,7 @@ from typing import Any
 from support.world import ME, NOON, OTHER, scheduled_event
 
 from bridge.plugins import Delivery
-from bridge.votes import Announced, Vote
+from bridge.policy.votes import Announced, Vote
 
 
 def cast(**changes: Any) -> Vote:

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from support.quick_process import QuickProcess, bear
 
-from bridge.model import Document
+from bridge.core.model import Document
 from bridge.simulator import Scenario, Simulator
 
 COMMAND = (str(Path(sys.executable).with_name("seb")),)

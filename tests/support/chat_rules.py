@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from support.cloudevents import HOSTILE
 from support.world import published
 
-from bridge.cloudevent import CloudEvent
+from bridge.core.cloudevent import CloudEvent
 
 PREFIX = "azure.scheduledevents."
 ILL_MEANT = (

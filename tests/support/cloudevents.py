@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import NAMESPACE_OID, uuid5
 
-from bridge.cloudevent import CloudEvent
+from bridge.core.cloudevent import CloudEvent
 
 LARGEST = 65536
 HOSTILE = (

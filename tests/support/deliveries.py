@@ -6,9 +6,9 @@ from typing import Any
 
 from support.journal_tools import everything
 
-from bridge.cloudevent import CloudEvent
+from bridge.core.cloudevent import CloudEvent
 from bridge.journal import Journal
-from bridge.journal.places import dead_letters
+from bridge.journal.cursors import dead_letters
 
 
 async def record(journal: Journal, *events: CloudEvent) -> None:

@@ -6,7 +6,7 @@ It is told what the bridge was shown and what it took, in that order, and says w
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from bridge.model import ScheduledEvent
+from bridge.core.model import ScheduledEvent
 
 HOLD = timedelta(minutes=10)
 EARLY = timedelta(seconds=30)

@@ -6,10 +6,10 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from bridge.dispatcher import Dispatcher
+from bridge.delivery.dispatcher import Dispatcher
 from bridge.journal import Journal
 from bridge.plugins import CloudEvent, Place, Result, Send, SinkPlugin, SinkSettings
-from bridge.status import SinkStatus
+from bridge.runtime.status import SinkStatus
 
 
 @dataclass

@@ -14,16 +14,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import bridge.app
-import bridge.approvals
+import bridge.app.lifecycle
+import bridge.approvals.intake
+import bridge.approvals.start_requests
 import bridge.cli
+import bridge.delivery.dispatcher
 import bridge.plugins
-import bridge.poller
-import bridge.posting
-from bridge.dispatcher import Dispatcher
+import bridge.source.poller
+from bridge.delivery.dispatcher import Dispatcher
 from bridge.journal import schema
 from bridge.journal.store import Store
-from bridge.metadata import Metadata
+from bridge.metadata.client import Metadata
 from bridge.plugins import Gone
 from sinks._lines import LineFile
 
@@ -92,7 +93,7 @@ def after_send(number: int) -> None:
 
 def around_vote(number: int) -> None:
     """Die when a sink approves and the vote is not cast (1), or is cast and nothing settled (2)."""
-    original = bridge.dispatcher.cast
+    original = bridge.delivery.dispatcher.cast
 
     async def cast(rows: Any, results: Any, *given: Any) -> Any:
         approves = any(getattr(result, "approves", False) for result in results)
@@ -103,7 +104,7 @@ def around_vote(number: int) -> None:
             die()
         return after
 
-    bridge.dispatcher.cast = cast
+    bridge.delivery.dispatcher.cast = cast
 
 
 def around_settle(number: int) -> None:
@@ -203,8 +204,9 @@ def around_ballot(number: int) -> None:
         return wrapped
 
     Store.transaction = transaction
-    bridge.approvals.receive = counting(bridge.approvals.receive)
-    bridge.posting.mark = counting(bridge.posting.mark)
+    bridge.approvals.intake.receive = counting(bridge.approvals.intake.receive)
+    start_requests = bridge.approvals.start_requests
+    start_requests.mark = counting(start_requests.mark)
 
 
 def around_post(number: int) -> None:
@@ -226,16 +228,21 @@ def user(number: int) -> None:
 
     All that is found or imported later is found now: whoever that is may not see where it stands.
     """
-    late = ("bridge.commands.run", "bridge.web", "yaml", "cloudevents.core.formats.json")
-    late += ("bridge.bulletin", "bridge.drilling", "bridge.granting", "bridge.listeners")
+    late = ("bridge.cli.commands.run", "bridge.web.server", "yaml", "cloudevents.core.formats.json")
+    late += (
+        "bridge.source.announcements",
+        "bridge.drills.runner",
+        "bridge.approvals.decisions",
+        "bridge.approvals.listeners",
+    )
     codecs = [f"encodings.{name}" for name in ("ascii", "idna", "latin_1", "utf_8_sig")]
     for name in (*late, *codecs):
         importlib.import_module(name)
     for group in (bridge.plugins.sinks.SINKS, bridge.plugins.formats.FORMATS):
-        for point in bridge.plugins.finding.installed(group).values():
+        for point in bridge.plugins.entry_points.installed(group).values():
             point.load()
-    release = bridge.app.version("scheduled-events-bridge")
-    bridge.app.version = bridge.cli.version = lambda name: release
+    release = bridge.app.lifecycle.version("scheduled-events-bridge")
+    bridge.app.lifecycle.version = bridge.cli.version = lambda name: release
     os.setgroups([])
     os.setgid(number)
     os.setuid(number)
@@ -243,12 +250,12 @@ def user(number: int) -> None:
 
 def jitter(seconds: float) -> None:
     """How much later than configured an outage may be told."""
-    bridge.poller.JITTER = seconds
+    bridge.source.poller.JITTER = seconds
 
 
 def backoff(seconds: float) -> None:
     """The longest wait after a bad answer."""
-    bridge.poller.LONGEST_BACKOFF = seconds
+    bridge.source.poller.LONGEST_BACKOFF = seconds
 
 
 FAULTS = {

@@ -8,11 +8,11 @@ from pathlib import Path
 from support.cloudevents import make
 from support.world import NOON, scheduled_event
 
-from bridge.cloudevent import CloudEvent
+from bridge.core.cloudevent import CloudEvent
+from bridge.core.state import State, Tracked
 from bridge.journal import Journal, Verdict
 from bridge.journal.schema import connect_file
 from bridge.journal.store import Store
-from bridge.state import State, Tracked
 
 NOW = 1_000_000.0
 

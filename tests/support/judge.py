@@ -24,7 +24,7 @@ from uuid import UUID, uuid5
 
 from support.bridge_process import Shown
 
-from bridge.model import Document, ScheduledEvent
+from bridge.core.model import Document, ScheduledEvent
 
 Json = dict[str, Any]
 NAMESPACE = UUID("3a6e8a52-6f0b-5c7e-9d43-1b0c5f2a7e61")

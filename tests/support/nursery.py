@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 LATE = (
-    "bridge.commands.run",
-    "bridge.approvals",
-    "bridge.granting",
-    "bridge.listeners",
-    "bridge.speaker",
-    "bridge.web",
+    "bridge.cli.commands.run",
+    "bridge.approvals.intake",
+    "bridge.approvals.decisions",
+    "bridge.approvals.listeners",
+    "bridge.approvals.publisher",
+    "bridge.web.server",
     "cloudevents.core.formats.json",
     "cloudevents.core.v1.event",
     "sinks.file",

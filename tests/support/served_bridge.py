@@ -13,14 +13,14 @@ from typing import Any
 import aiohttp
 from support.world import INSTANCE, OBSERVER, World, scheduled_event
 
-from bridge import messages
-from bridge.cloudevent import CloudEvent
 from bridge.config import Config
-from bridge.identity import Identity
+from bridge.core import messages
+from bridge.core.cloudevent import CloudEvent
 from bridge.journal import Journal, Verdict
 from bridge.platform import control_address, control_connector
-from bridge.runtime import Runtime
-from bridge.status import SinkStatus, Status
+from bridge.runtime.identity import Identity
+from bridge.runtime.runtime import Runtime
+from bridge.runtime.status import SinkStatus, Status
 from bridge.web import Served, serve
 
 

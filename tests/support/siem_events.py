@@ -8,11 +8,11 @@ from typing import Any, get_args
 from hypothesis import strategies as st
 from support.world import EVENT_ID, NOON, OBSERVER, published, scheduled_event
 
-from bridge import messages
-from bridge.cloudevent import CloudEvent
-from bridge.observer import Observer
-from bridge.outcomes import Outcome, Voice, outcome
-from bridge.state import Tracked, Transition, What
+from bridge.approvals.outcomes import Outcome, Voice, outcome
+from bridge.core import messages
+from bridge.core.cloudevent import CloudEvent
+from bridge.core.observer import Observer
+from bridge.core.state import Tracked, Transition, What
 
 PIECES = (
     *("\n", "\r", "\r\n", "|", "=", "^", "\t", "\\", "\\n", "\x00", "\x1b[31m", "\x7f", "\x85"),

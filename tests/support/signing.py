@@ -7,8 +7,8 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from bridge.common.signatures import read_key, sign
 from bridge.plugins import Delivery
-from bridge.signatures import read_key, sign
 
 
 class Signer:

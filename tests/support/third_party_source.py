@@ -83,16 +83,16 @@ approvals = ApprovalPlugin(settings=TailSettings, open=follow)
 
 def register() -> Any:
     """Make `tail` a type of approval source, as an installed package would; returns the undoing."""
-    original = bridge.plugins.finding.entry_points
-    point = EntryPoint(TYPE, f"{__name__}:approvals", bridge.plugins.approvals.APPROVALS)
+    original = bridge.plugins.entry_points.entry_points
+    point = EntryPoint(TYPE, f"{__name__}:approvals", bridge.plugins.sources.APPROVALS)
 
     def entry_points(group: str) -> Any:
         found = tuple(original(group=group))
-        return (*found, point) if group == bridge.plugins.approvals.APPROVALS else found
+        return (*found, point) if group == bridge.plugins.sources.APPROVALS else found
 
     def use(function: Any) -> None:
-        bridge.plugins.finding.entry_points = function
-        bridge.plugins.finding.installed.cache_clear()
+        bridge.plugins.entry_points.entry_points = function
+        bridge.plugins.entry_points.installed.cache_clear()
 
     def undo() -> None:
         use(original)

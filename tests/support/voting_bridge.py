@@ -11,12 +11,12 @@ from typing import Any
 
 from support.served_bridge import Bridge, bridge, config
 
-from bridge.approvals import Intake
+from bridge.approvals.decisions import Granting
+from bridge.approvals.intake import Intake
+from bridge.approvals.publisher import Speaker
+from bridge.approvals.start_requests import Posting
 from bridge.config import Config
-from bridge.granting import Granting
-from bridge.metadata import Accepted
-from bridge.posting import Posting
-from bridge.speaker import Speaker
+from bridge.metadata.answers import Accepted
 
 
 @dataclass(slots=True)

@@ -6,15 +6,15 @@ from datetime import UTC, datetime, timedelta
 from itertools import chain
 from typing import Any
 
-from bridge import messages
-from bridge.cloudevent import CloudEvent
-from bridge.diff import transitions
-from bridge.journal.codec import decode_tracked, encode_tracked
-from bridge.model import Document, Instance, ScheduledEvent
-from bridge.observer import Observer
-from bridge.outcomes import Outcome, Voice, outcome
-from bridge.policy import Judgement
-from bridge.state import Facts, State, Tracked, Transition
+from bridge.approvals.outcomes import Outcome, Voice, outcome
+from bridge.core import messages
+from bridge.core.cloudevent import CloudEvent
+from bridge.core.diff import transitions
+from bridge.core.model import Document, Instance, ScheduledEvent
+from bridge.core.observer import Observer
+from bridge.core.state import Facts, State, Tracked, Transition
+from bridge.journal.store import decode_tracked, encode_tracked
+from bridge.policy.judge import Judgement
 
 ME = "FrontEnd_IN_0"
 OTHER = "BackEnd_IN_0"

@@ -7,9 +7,9 @@ import pytest
 from support.journal_tools import NOW, about, everything, open_store, recorded, tracking
 from support.world import ME, NOON, SECOND
 
-from bridge.drill import Ballot, Drill, advance, stop, tracked
-from bridge.drill_plan import Plan, made_up
+from bridge.drills.plan import Plan, made_up
 from bridge.journal import views
+from bridge.journal.cursors import register
 from bridge.journal.drills import (
     MOST_KEPT,
     begin,
@@ -20,8 +20,8 @@ from bridge.journal.drills import (
     rehearsed,
     under_way,
 )
-from bridge.journal.places import register
-from bridge.journal.spare import stand_in
+from bridge.journal.recovery import stand_in
+from bridge.policy.drill import Ballot, Drill, advance, stop, tracked
 
 ENOUGH = Ballot(
     "each-resource", satisfied=True, dry_run=False, since=NOON, have=(ME,), expected=("orders",)

@@ -21,11 +21,11 @@ from support.journal_tools import (
     tracking,
 )
 
+from bridge.core.state import State
 from bridge.journal import Journal, Newer, SetAside
-from bridge.journal.files import set_aside
+from bridge.journal.recovery import set_aside
 from bridge.journal.schema import VERSION
 from bridge.journal.store import Store
-from bridge.state import State
 
 
 @pytest.fixture
@@ -219,7 +219,7 @@ async def test_a_merge_that_the_disk_refuses_is_tried_again(path, monkeypatch):
         await forbid_writing(journal)
         await journal.append([about("A")], NOW)
         with monkeypatch.context() as patched:
-            patched.setattr("bridge.journal.files.connect_file", _full)
+            patched.setattr("bridge.journal.recovery.connect_file", _full)
             assert not await journal.repair()
         assert await journal.repair()
 
@@ -285,7 +285,7 @@ async def test_a_corrupt_file_that_cannot_be_moved_is_replaced_by_memory(path, m
         raise PermissionError("not allowed")
 
     with monkeypatch.context() as patched:
-        patched.setattr("bridge.journal.set_aside", refuse)
+        patched.setattr("bridge.journal.journal.set_aside", refuse)
         journal = Journal(path)
         await journal.open()
     await journal.register(["sink"], NOW)

@@ -1,7 +1,7 @@
 import pytest
 from support.journal_tools import NOW, about, delivered, everything, open_store, recorded
 
-from bridge.journal.places import register
+from bridge.journal.cursors import register
 from bridge.journal.retention import trim, used
 from bridge.journal.store import Store, Verdict
 

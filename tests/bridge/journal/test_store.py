@@ -15,10 +15,10 @@ from support.journal_tools import (
 )
 from support.world import NOON
 
-from bridge.journal.places import register
+from bridge.core.state import Ended, State
+from bridge.journal.cursors import register
 from bridge.journal.schema import Corrupt
 from bridge.journal.store import Store, Verdict
-from bridge.state import Ended, State
 
 
 @pytest.fixture

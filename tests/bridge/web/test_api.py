@@ -7,9 +7,9 @@ from support.ballots import delivery
 from support.served_bridge import announce, bridge, config, end, kill
 from support.world import ME
 
-from bridge.approvals import Intake
+from bridge.approvals.intake import Intake
+from bridge.approvals.publisher import Speaker
 from bridge.journal import Verdict
-from bridge.speaker import Speaker
 
 FIRST = "602D9444-D2CD-49C7-8624-8643E7171297"
 SECOND = "C7061BAC-AFDC-4513-B24B-AA5F13A16123"

@@ -6,8 +6,8 @@ import pytest
 from support.cloudevents import HOSTILE, make
 from support.served_bridge import bridge, config, until
 
-from bridge.cloudevent import CloudEvent
-from bridge.web import desk
+from bridge.core.cloudevent import CloudEvent
+from bridge.web import context as desk
 from bridge.web.stream import Streams, encode
 
 
@@ -15,7 +15,7 @@ from bridge.web.stream import Streams, encode
 def limits(monkeypatch):
     """Streams of the next bridge, with a test's patience."""
     made = Streams(most=2, heartbeat=0.05, patience=0.2)
-    monkeypatch.setattr("bridge.web.Desk", lambda runtime: desk.Desk(runtime, streams=made))
+    monkeypatch.setattr("bridge.web.server.Desk", lambda runtime: desk.Desk(runtime, streams=made))
     return made
 
 

@@ -10,7 +10,7 @@ from support.siem_events import bare, hostile, of_kind
 from support.siem_readers import one_line, read_cef
 from support.world import EVENT_ID, published
 
-from bridge.messages import KINDS
+from bridge.core.messages import KINDS
 from bridge.plugins import class_id, find_format, read_format, severity
 
 CEF = find_format("cef").open(read_format("cef"))

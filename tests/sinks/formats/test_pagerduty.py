@@ -10,9 +10,9 @@ from support.far_side import at_work
 from support.journal_tools import NOW, opened
 from support.world import published
 
-from bridge.dispatcher import Dispatcher
+from bridge.delivery.dispatcher import Dispatcher
 from bridge.plugins import Place, Rejected, Unavailable, find_format, find_sink, read_format
-from bridge.status import SinkStatus
+from bridge.runtime.status import SinkStatus
 
 PLUGIN = find_format("pagerduty")
 EVENT_ID = "602D9444-D2CD-49C7-8624-8643E7171297"

@@ -10,7 +10,7 @@ from cloudevents.core.bindings import http as sdk
 from cloudevents.core.formats.json import JSONFormat
 from support.cloudevents import HOSTILE, LARGEST, batch, make
 
-from bridge import contract
+from bridge.common import schemas as contract
 from bridge.plugins import CloudEvent, Format, Rejected, read_format
 from bridge.plugins.formats import find_format
 from sinks.webhook.binding import LARGEST_BATCH, Message, alone, messages

@@ -1,0 +1,68 @@
+"""What must be done now and then: mend the journal, trim it, and tell systemd that we live."""
+
+import asyncio
+import logging
+import time
+
+from bridge import platform
+from bridge.runtime.runtime import Runtime
+from bridge.runtime.status import stuck
+
+log = logging.getLogger(__name__)
+
+TRIM_EVERY = 60.0
+MEND_EVERY = 5.0
+
+
+async def keep_house(runtime: Runtime) -> None:
+    """Trim once a minute, and look every few seconds whether there is something to mend."""
+    while True:
+        await tidy(runtime)
+        for _ in range(round(TRIM_EVERY / MEND_EVERY)):
+            await asyncio.sleep(MEND_EVERY)
+            await mend(runtime)
+
+
+async def tidy(runtime: Runtime) -> None:
+    """One round of everything."""
+    await mend(runtime)
+    await trim(runtime)
+
+
+async def mend(runtime: Runtime) -> None:
+    """Get from memory back to the file, and report what was set aside."""
+    journal = runtime.journal
+    if await journal.repair():
+        await _audit(runtime, "journal.restored", {"path": journal.path.name})
+    while journal.quarantined:
+        await _audit(runtime, "journal.set-aside", {"file": journal.quarantined[0]})
+        journal.quarantined.pop(0)
+
+
+async def trim(runtime: Runtime) -> None:
+    """Let go of what is old and settled, and say what had to go before it was."""
+    limits = runtime.config.journal
+    sinks = runtime.config.sinks.items()
+    trimmed = await runtime.journal.trim(
+        now=time.time(),
+        keep=limits.keep,
+        max_size=limits.max_size,
+        best_effort=[name for name, sink in sinks if not sink.required],
+    )
+    if trimmed.lost:
+        runtime.status.journal_losses += sum(trimmed.lost.values())
+        log.error("journal.lost", extra={"reason": "max_size", "undelivered": trimmed.lost})
+        await _audit(runtime, "journal.lost", {"reason": "max_size", "undelivered": trimmed.lost})
+
+
+async def _audit(runtime: Runtime, action: str, detail: dict[str, object]) -> None:
+    await runtime.audit(action, actor="bridge", via="journal", detail=detail)
+
+
+async def keep_watchdog(runtime: Runtime) -> None:
+    """Feed systemd's watchdog while the poll loop advances."""
+    interval = platform.watchdog_interval()
+    while interval:
+        if not stuck(runtime.status, runtime.config.source.poll_interval, time.monotonic()):
+            platform.notify("WATCHDOG=1")
+        await asyncio.sleep(interval)

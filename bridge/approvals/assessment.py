@@ -1,0 +1,267 @@
+"""From an approval to a vote: whether it counts, waits or is refused, and what is said of that."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from bridge.approvals.outcomes import Outcome, voice_given, voice_of
+from bridge.approvals.publisher import Speaker
+from bridge.core.cloudevent import CloudEvent
+from bridge.core.state import State, Tracked
+from bridge.journal.votes import (
+    Event,
+    GrantState,
+    Receipt,
+    born,
+    early,
+    grant_of,
+    is_crowded,
+    votes,
+    waiting,
+)
+from bridge.policy.allow import stale
+from bridge.policy.judge import as_vote, judge, objection
+from bridge.policy.votes import (
+    Became,
+    Given,
+    LocalOutcome,
+    Refusal,
+    Vote,
+    older,
+    renewed,
+    unchanged,
+)
+from bridge.runtime.runtime import Runtime
+
+MOST_WAITING = 1000
+"""How many early approvals may wait; more than that is no accident."""
+MOST_UNVERIFIED = 1000
+"""How many votes of unproved names one event may have; proved names are as many as there are."""
+EARLY = "early"
+_NO_VETO = "A hold does not stop Azure: the event goes ahead at notBefore."
+_ELSEWHERE = Refusal("not-approvable", "this VM is none of those that the event names")
+_TOLD_ALREADY = Refusal("not-approvable", "Azure was told before; it cannot be called back")
+_LATER_STANDS = Refusal("superseded", "a later vote of the same approver stands")
+_REPLAYED = Refusal("replayed", "this message was taken before, and no longer stands")
+_TAKEN = Refusal("unauthorized", "somebody has proved that name, and this sender has not")
+_FULL = Refusal("rate-limited", f"the event has {MOST_UNVERIFIED} unverified votes already")
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """What to write down, and what to tell a caller; `event` is what it was weighed against."""
+
+    receipt: Receipt
+    outcome: LocalOutcome
+    event: Event | None = None
+
+
+@dataclass(slots=True)
+class Scales:
+    """Weighs one approval at a time against the journal as it stands."""
+
+    runtime: Runtime
+    speaker: Speaker
+
+    async def weigh(
+        self,
+        given: Given,
+        state: State,
+        now: datetime,
+        *,
+        refusal: Refusal | None = None,
+        waited: bool = False,
+    ) -> Weighed:
+        """Make a vote of an approval, or a refusal, or let it wait; *refusal* is known before."""
+        known = state.tracked.get(given.approval.event_key)
+        if known is None:
+            return await self._unknown(given, state, now, refusal, waited=waited)
+        if not self.speaker.concerns(known):
+            return self._elsewhere(given)
+        vote = as_vote(given, known.event, known.life, now)
+        found = refusal or await self._refusal(given, vote, known, now)
+        if found is not None:
+            return self._refused(found, vote, known, now)
+        return await self.cast(vote, known, now)
+
+    async def again(self, given: Given, state: State, now: datetime) -> Weighed:
+        """What to tell a caller whose message was taken before: the same, while it stands."""
+        key = given.approval.event_key
+        known = state.tracked.get(key)
+        if known is None:
+            wait = [one.seen_as for _, one in await self.runtime.journal.run(early)]
+            found = _waiting(given) if given.seen_as in wait else _answer(given, _REPLAYED)
+            return Weighed(Receipt(), found)
+        cast, told = await self._ballot((key, known.life))
+        mine = [vote for vote in cast if vote.key == given.approval.key]
+        if not any(vote.approver == given.approver for vote in mine):
+            return Weighed(Receipt(), _answer(given, _REPLAYED))
+        return Weighed(Receipt(), self._stands(mine[0], cast, known, told, now), (key, known.life))
+
+    async def _refusal(
+        self, given: Given, vote: Vote, known: Tracked, now: datetime
+    ) -> Refusal | None:
+        refusal = objection(given, vote, known.event, self.runtime.rules)
+        if given.signed_at is None or (refusal and refusal.reason == "unauthorized"):
+            return refusal
+        begun = await self.runtime.journal.run(born)
+        return stale(given, now, since=known.since, born=begun, ahead=self._ahead()) or refusal
+
+    def _ahead(self) -> timedelta:
+        return timedelta(seconds=self.runtime.status.source.clock_skew or 0.0)
+
+    async def _unknown(
+        self, given: Given, state: State, now: datetime, refusal: Refusal | None, *, waited: bool
+    ) -> Weighed:
+        """Over, too early, or nothing that anybody here has ever seen."""
+        begun = await self.runtime.journal.run(born)
+        why = refusal or stale(given, now, born=begun, ahead=self._ahead())
+        if why is None and given.approval.event_key in state.ended:
+            why = Refusal("expired", "the scheduled event is over")
+        elif why is None and waited:
+            why = Refusal("unknown-event", "no such scheduled event was seen here")
+        elif why is None:
+            why = await self._crowd()
+        if why is None:
+            return Weighed(Receipt(early=[given]), _waiting(given))
+        told = Outcome(
+            "refused",
+            given.approval.event_key,
+            voice_given(given),
+            reason=why.reason,
+            detail=why.detail,
+        )
+        return Weighed(Receipt(events=self.speaker.stray(told, now)), _answer(given, why))
+
+    async def _crowd(self) -> Refusal | None:
+        if len(await self.runtime.journal.run(waiting)) < MOST_WAITING:
+            return None
+        return Refusal("rate-limited", f"{MOST_WAITING} approvals wait for their events already")
+
+    def _elsewhere(self, given: Given) -> Weighed:
+        """A message on a bus is for those whom it concerns; a caller has nobody else to ask."""
+        if given.local:
+            self.speaker.count("refused", _ELSEWHERE.reason)
+        else:
+            self.speaker.count("dropped", "not-ours")
+        return Weighed(Receipt(), _answer(given, _ELSEWHERE))
+
+    async def _ballot(self, event: Event) -> tuple[list[Vote], GrantState | None]:
+        return await self.runtime.journal.run(
+            lambda store: (votes(store, *event), grant_of(store, event))
+        )
+
+    async def cast(self, vote: Vote, known: Tracked, now: datetime) -> Weighed:
+        """A vote counts unless it says nothing new, or comes too late to change anything."""
+        event = (vote.event_key, vote.life)
+        if not vote.verified and await self.runtime.journal.run(
+            lambda store: is_crowded(store, vote, MOST_UNVERIFIED)
+        ):
+            return self._refused(_FULL, vote, known, now)
+        cast, told = await self._ballot(event)
+        standing = next((one for one in cast if one.voice == vote.voice), None)
+        refusal = _superfluous(vote, standing, told)
+        if refusal is _LATER_STANDS and not vote.local:
+            self.speaker.count("dropped", "older")
+            return Weighed(Receipt(), _told(vote, "refused", refusal))
+        if refusal is not None:
+            return self._refused(refusal, vote, known, now)
+        timeout = self.runtime.rules.hold_timeout
+        if standing is not None and unchanged(vote, standing, known.event, timeout):
+            self.speaker.count("dropped", "unchanged")
+            again = renewed(standing, vote)
+            receipt = Receipt(votes=[again] if again != standing else [])
+            return Weighed(receipt, self._stands(vote, cast, known, told, now), event)
+        vote = replace(vote, lifts=standing is not None and standing.decision == "hold")
+        cast = [vote, *(one for one in cast if one.voice != vote.voice)]
+        said, duties = self._recorded(vote, cast, known, now), self._duties(cast, known, now)
+        receipt = Receipt(votes=[vote], events=said, duties=duties)
+        return Weighed(receipt, self._stands(vote, cast, known, told, now), event)
+
+    def _duties(self, cast: Sequence[Vote], known: Tracked, now: datetime) -> dict[Event, bool]:
+        """Whether we must tell Azure from now on; nothing changes where others go before us."""
+        rules, event = self.runtime.rules_for(known), (known.event.key, known.life)
+        judgement = judge(known.event, cast, rules, now)
+        if rules.dry_run or not judgement.satisfied:
+            return {event: False}
+        ours = known.missing_since is None and self.speaker.place(known, judgement) == 0
+        return {event: True} if ours else {}
+
+    def _stands(
+        self,
+        vote: Vote,
+        cast: Sequence[Vote],
+        known: Tracked,
+        told: GrantState | None,
+        now: datetime,
+    ) -> LocalOutcome:
+        rules = self.runtime.rules_for(known)
+        if told == "granted":
+            return _told(vote, "granted")
+        judgement = judge(known.event, cast, rules, now)
+        if judgement.satisfied and not rules.dry_run:
+            return _told(vote, "pending")
+        return replace(
+            _told(vote, "recorded"), detail=_NO_VETO if vote.decision == "hold" else None
+        )
+
+    def _refused(self, why: Refusal, vote: Vote, known: Tracked, now: datetime) -> Weighed:
+        told = Outcome(
+            "refused",
+            vote.event_key,
+            voice_of(vote),
+            known,
+            policy=str(self.runtime.rules.require),
+            reason=why.reason,
+            detail=why.detail,
+        )
+        said = self.speaker.answer(told, known, now, local=vote.local)
+        return Weighed(Receipt(events=said), _told(vote, "refused", why))
+
+    def _recorded(
+        self, vote: Vote, cast: Sequence[Vote], known: Tracked, now: datetime
+    ) -> list[CloudEvent]:
+        """`approval.recorded`, unless this vote is the one that satisfies the policy."""
+        rules = self.runtime.rules_for(known)
+        judgement = judge(known.event, cast, rules, now)
+        if judgement.satisfied and not rules.dry_run:
+            return []
+        told = Outcome(
+            "recorded",
+            vote.event_key,
+            voice_of(vote),
+            known,
+            judgement,
+            str(rules.require),
+            detail=_NO_VETO if vote.decision == "hold" else None,
+            dry_run=rules.dry_run,
+            would_grant=judgement.satisfied,
+        )
+        return self.speaker.answer(told, known, now, local=vote.local)
+
+
+def _superfluous(vote: Vote, standing: Vote | None, told: GrantState | None) -> Refusal | None:
+    """Why a vote that may be given changes nothing after all."""
+    if standing is not None and standing.verified and not vote.verified:
+        return _TAKEN
+    if standing is not None and older(vote, standing):
+        return _LATER_STANDS
+    if told == "granted" and vote.decision == "hold":
+        return _TOLD_ALREADY
+    return None
+
+
+def _told(vote: Vote, outcome: Became, why: Refusal | None = None) -> LocalOutcome:
+    words = (why.reason, why.detail) if why else (None, None)
+    return LocalOutcome(vote.event_key, outcome, vote.approval, *words)
+
+
+def _answer(given: Given, why: Refusal) -> LocalOutcome:
+    approval = given.approval
+    return LocalOutcome(approval.event_key, "refused", approval.id, why.reason, why.detail)
+
+
+def _waiting(given: Given) -> LocalOutcome:
+    approval = given.approval
+    why = "no such scheduled event was seen here yet; it waits a little"
+    return LocalOutcome(approval.event_key, "pending", approval.id, EARLY, why)

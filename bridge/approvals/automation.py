@@ -1,0 +1,125 @@
+"""What the bridge does without being asked: votes by the operator's rules, and reminders."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from bridge.approvals.assessment import Scales
+from bridge.approvals.outcomes import Outcome, Voice
+from bridge.approvals.publisher import Speaker
+from bridge.common.fields import write_duration
+from bridge.core.ids import digest
+from bridge.core.model import SCHEDULED
+from bridge.core.state import State, Tracked
+from bridge.journal.votes import grant_of, receive, remind, reminded, votes
+from bridge.policy.auto import chosen
+from bridge.policy.judge import Judgement, as_vote, judge
+from bridge.policy.require import ANYBODY
+from bridge.policy.votes import AUTO, REMIND, Approval, Given, Vote
+from bridge.runtime.runtime import Runtime
+
+
+@dataclass(slots=True)
+class Prompting:
+    """Looks at what is pending, whether anybody has voted or not."""
+
+    runtime: Runtime
+    speaker: Speaker
+    scales: Scales
+
+    @property
+    def needed(self) -> bool:
+        asked = self.runtime.config.approvals
+        return bool(asked.auto or asked.remind)
+
+    async def look(self, state: State) -> datetime | None:
+        """Vote and remind where it is time to; when the next reminder is due."""
+        moments = []
+        for known in state.tracked.values():
+            if _is_open(known):
+                await self._vote(known)
+                moments.append(await self._remind(known))
+        return min((moment for moment in moments if moment), default=None)
+
+    async def _vote(self, known: Tracked) -> None:
+        resource = chosen(self.runtime.rules.auto, known.event, self.runtime.identity.vm_name)
+        if resource is None:
+            return
+        now = datetime.now(UTC)
+        vote = _by_rule(known, resource, self.runtime.identity.vm_name or "", now)
+        weighed = await self.scales.cast(vote, known, now)
+        if weighed.receipt.votes:
+            await self.runtime.journal.durably(
+                lambda store: receive(store, weighed.receipt, time.time())
+            )
+            self.runtime.journal.announce()
+
+    async def _remind(self, known: Tracked) -> datetime | None:
+        """Say who is missing, once for each reminder; only the latest that has passed is said."""
+        event, now = (known.event.key, known.life), datetime.now(UTC)
+        passed, upcoming = self._reminders(known, now)
+        over = await self.runtime.journal.run(lambda store: reminded(store, event))
+        if fresh := [name for name in passed if name not in over]:
+            told = await self._due(known, fresh[-1], now)
+            said = [] if told is None else self.speaker.answer(told, known, now)
+            await self.runtime.journal.durably(
+                lambda store: remind(store, event, fresh, said, time.time())
+            )
+            self.runtime.journal.announce()
+        return upcoming
+
+    def _reminders(self, known: Tracked, now: datetime) -> tuple[list[str], datetime | None]:
+        """Those whose time has come since the event was announced, and when the next one comes."""
+        passed, upcoming = [], []
+        for seconds, moment in self._moments(known):
+            if moment > now:
+                upcoming.append(moment)
+            elif known.since is None or moment >= known.since:
+                passed.append(write_duration(seconds))
+        return passed, min(upcoming, default=None)
+
+    def _moments(self, known: Tracked) -> Iterator[tuple[float, datetime]]:
+        """The longest before notBefore first."""
+        if (due := known.event.not_before) is not None:
+            for seconds in self.runtime.config.approvals.remind:
+                yield seconds, due - timedelta(seconds=seconds)
+
+    async def _due(self, known: Tracked, reminder: str, now: datetime) -> Outcome | None:
+        event, rules = (known.event.key, known.life), self.runtime.rules_for(known)
+        cast, told = await self.runtime.journal.run(
+            lambda store: (votes(store, *event), grant_of(store, event))
+        )
+        judgement = judge(known.event, cast, rules, now)
+        if told is not None or judgement.satisfied or now >= (known.event.not_before or now):
+            return None
+        return Outcome(
+            "due",
+            known.event.key,
+            Voice(None, reminder, None, None, REMIND),
+            known,
+            judgement,
+            str(rules.require),
+            detail=_who(judgement, reminder),
+            dry_run=rules.dry_run,
+        )
+
+
+def _is_open(known: Tracked) -> bool:
+    return known.announced and known.event.status == SCHEDULED and known.missing_since is None
+
+
+def _who(judgement: Judgement, reminder: str) -> str:
+    missing = f"missing: {', '.join(judgement.missing)}" if judgement.missing else None
+    parts = [
+        "nobody has approved" if judgement.missing == ANYBODY else missing,
+        f"held by: {', '.join(judgement.holds)}" if judgement.holds else None,
+    ]
+    return f"Less than {reminder} before notBefore; {'; '.join(part for part in parts if part)}."
+
+
+def _by_rule(known: Tracked, resource: str, vm_name: str, now: datetime) -> Vote:
+    """Its key names the state that it is about: of another state it is another vote."""
+    key = f"auto:{vm_name}:{known.life}:{digest(known.event)[:16]}"
+    approval = Approval(known.event.event_id, key, key, resource=resource or None)
+    return as_vote(Given(approval, AUTO, now, identity=AUTO), known.event, known.life, now)

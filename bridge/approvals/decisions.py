@@ -1,0 +1,144 @@
+"""From votes to Azure: judge what is pending, and have it POSTed when it is our turn."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from bridge.approvals.automation import Prompting
+from bridge.approvals.intake import Intake
+from bridge.approvals.outcomes import Outcome, voice_of
+from bridge.approvals.publisher import Speaker
+from bridge.approvals.start_requests import Due, Posting
+from bridge.core.model import STARTED
+from bridge.core.state import State, Tracked
+from bridge.journal.drills import open_to_votes
+from bridge.journal.votes import Event, GrantState, forget, lapse, undecided, votes, withdraw
+from bridge.policy.judge import Judgement, judge
+from bridge.policy.votes import AUTO, Vote, lapsed
+from bridge.runtime.runtime import Runtime
+
+KEPT = timedelta(days=7)
+"""How long what belongs to an event is kept after its end."""
+_SAFETY_NET = 30.0
+_TIDY = 3600.0
+_WORSE = "the event has more VMs, is harsher or comes earlier than when this was given"
+
+
+@dataclass(slots=True)
+class Granting:
+    """Watches the votes of all pending events. `run` never returns."""
+
+    runtime: Runtime
+    speaker: Speaker
+    intake: Intake
+    posting: Posting
+    _prompting: Prompting = field(init=False)
+    _wake_at: float = 0.0
+    _tidy_at: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._prompting = Prompting(self.runtime, self.speaker, self.intake.scales)
+
+    async def run(self) -> None:
+        """Look again at every piece of news, and when a turn, a hold or a wait is over."""
+        with self.runtime.journal.news() as news:
+            while True:
+                news.clear()
+                await self.consider()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(max(0.01, self._wake_at - time.monotonic())):
+                        await news.wait()
+
+    async def consider(self) -> None:
+        """One look at everything that waits."""
+        self._wake_at = time.monotonic() + _SAFETY_NET
+        journal = self.runtime.journal
+        if journal.trouble:
+            return
+        if (until := await self.intake.settle()) is not None:
+            self._again_at(until)
+        if self._prompting.needed:
+            upcoming = await self._prompting.look(await journal.run(open_to_votes))
+            self._again_at(upcoming)
+        if found := await journal.run(undecided):
+            state = await journal.load()  # what Azure announced, and no drill
+            looked = [await self._look(event, told, state) for event, told in found]
+            wait = await self.posting.tell([one for one in looked if one is not None], state)
+            self._again_in(wait)
+        if time.monotonic() >= self._tidy_at:
+            self._tidy_at = time.monotonic() + _TIDY
+            await journal.durably(lambda store: forget(store, datetime.now(UTC) - KEPT))
+
+    def _again_at(self, moment: datetime | None) -> None:
+        if moment is not None:
+            self._again_in((moment - datetime.now(UTC)).total_seconds())
+
+    def _again_in(self, seconds: float | None) -> None:
+        if seconds is not None:
+            self._wake_at = min(self._wake_at, time.monotonic() + seconds)
+
+    async def _look(self, event: Event, told: GrantState | None, state: State) -> Due | None:
+        """Decide about one event that somebody has voted on: whether Azure is told now."""
+        known = state.tracked.get(event[0])
+        cast = await self.runtime.journal.run(lambda store: votes(store, *event))
+        if known is None or known.life != event[1] or known.event.status == STARTED:
+            if told == "due":
+                await self.posting.missed(event, cast, known)
+            return None
+        if known.missing_since is not None:
+            return None
+        standing = await self._lapse(known, cast)
+        rules = self.runtime.rules
+        judgement = judge(known.event, standing, rules, datetime.now(UTC))
+        self._again_at(judgement.until)
+        if judgement.satisfied and not rules.dry_run and self.speaker.concerns(known):
+            return Due(known, judgement) if self._is_our_turn(known, judgement) else None
+        if told == "due":
+            await self.runtime.journal.durably(lambda store: withdraw(store, event))
+        return None
+
+    async def _lapse(self, known: Tracked, cast: Sequence[Vote]) -> list[Vote]:
+        """Votes on what is another event by now are over, and who leads says so."""
+        gone = [vote for vote in cast if lapsed(vote, known.event)]
+        if not gone:
+            return list(cast)
+        now, policy = datetime.now(UTC), str(self.runtime.rules.require)
+        said = [
+            one
+            for vote in gone
+            if vote.via != AUTO
+            for one in self.speaker.answer(
+                Outcome(
+                    "refused",
+                    vote.event_key,
+                    voice_of(vote),
+                    known,
+                    policy=policy,
+                    reason="superseded",
+                    detail=_WORSE,
+                ),
+                known,
+                now,
+                local=vote.local,
+            )
+        ]
+        await self.runtime.journal.durably(lambda store: lapse(store, gone, said, time.time()))
+        self.runtime.journal.announce()
+        return [vote for vote in cast if vote not in gone]
+
+    def _is_our_turn(self, known: Tracked, judgement: Judgement) -> bool:
+        """Whether we act now, and not before the last failure is forgiven."""
+        mine = self.speaker.place(known, judgement)
+        if mine is None or judgement.since is None:
+            return False
+        due = judgement.since + mine * self.runtime.rules.takeover_after
+        if mine and datetime.now(UTC) < due:  # who leads waits for no clock that was set back
+            self._again_at(due)
+            return False
+        if wait := self.posting.wait((known.event.key, known.life)):
+            self._again_in(wait)
+            return False
+        return True

@@ -1,0 +1,245 @@
+"""From a delivery to the journal: read it, weigh it, record it, and only then let it go."""
+
+import asyncio
+import time
+import uuid
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+
+from bridge.approvals.assessment import EARLY, Scales, Weighed
+from bridge.approvals.outcomes import Outcome, Voice
+from bridge.approvals.publisher import Speaker
+from bridge.approvals.verification import Proof, Prover
+from bridge.common.errors import Unavailable
+from bridge.core.cloudevent import CloudEvent
+from bridge.journal import Journal
+from bridge.journal.drills import open_to_votes
+from bridge.journal.votes import (
+    Event,
+    Receipt,
+    early_one,
+    end_wait,
+    grant_of,
+    receive,
+    seen,
+    waiting,
+)
+from bridge.plugins import Delivery
+from bridge.policy.allow import named
+from bridge.policy.message import Malformed, NotForUs, fingerprint, read, unwrap
+from bridge.policy.votes import HTTP, SINK, Approval, Given, LocalOutcome, Refusal
+from bridge.runtime.runtime import Runtime
+
+
+class Unauthorized(Exception):
+    """A local message that proves nobody whom we know; the sentence says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Message:
+    """What a delivery says, and what its sender proved; `refusal` when it proved too little."""
+
+    said: Sequence[Approval]
+    proof: Proof
+    refusal: Refusal | None = None
+
+
+@dataclass(slots=True)
+class Intake:
+    """The desk at which approvals are taken, one at a time, in the order of arrival.
+
+    A local caller waits *patience* seconds for Azure, to hear how it ended.
+    """
+
+    runtime: Runtime
+    speaker: Speaker
+    patience: float = 2.0
+    scales: Scales = field(init=False)
+    _prover: Prover = field(default_factory=Prover)
+    _desk: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def __post_init__(self) -> None:
+        self.scales = Scales(self.runtime, self.speaker)
+
+    async def take(self, delivery: Delivery, via: str, *, must_sign: bool = False) -> None:
+        """Record what a delivery says; when this has returned it may be acknowledged.
+
+        Raises `Unavailable` while the journal cannot be written: then it must come again.
+        """
+        journal = self._writable()
+        async with self._desk:
+            now = datetime.now(UTC)
+            await self._settle(now)
+            receipt = await self._receipt(delivery, via, now, must_sign=must_sign)
+            await journal.durably(lambda store: receive(store, receipt, time.time()))
+        journal.announce()
+
+    async def take_local(
+        self, delivery: Delivery, via: str, identity: str | None
+    ) -> list[LocalOutcome]:
+        """Record a vote given to this very bridge, and say what became of it, event by event.
+
+        *identity* is who the caller is; None when only a signature can tell. Raises
+        `Malformed`, `Unauthorized`, and `Unavailable` while the journal cannot be written.
+        """
+        journal = self._writable()
+        if identity is not None and via == HTTP:
+            identity = named(self.runtime.rules.allow, identity)
+        delivery = replace(delivery, identity=identity or delivery.identity)
+        async with self._desk:
+            now = datetime.now(UTC)
+            await self._settle(now)
+            message = self._opened(delivery, uuid.uuid4().hex, must_sign=delivery.identity is None)
+            if message.refusal is not None:
+                self.speaker.count("refused", message.refusal.reason)
+                raise Unauthorized(message.refusal.detail)
+            weighed = await self._weigh(message, delivery, via, now, local=True)
+            receipt = _together([one.receipt for one in weighed])
+            await journal.durably(lambda store: receive(store, receipt, time.time()))
+        journal.announce()
+        return [one.outcome for one in weighed] if via == SINK else await self._heard(weighed)
+
+    async def settle(self) -> datetime | None:
+        """Look at the early ones; until when the next of them may wait."""
+        async with self._desk:
+            return await self._settle(datetime.now(UTC))
+
+    def _writable(self) -> Journal:
+        journal = self.runtime.journal
+        if journal.trouble:
+            raise Unavailable(journal.trouble)
+        return journal
+
+    async def _settle(self, now: datetime) -> datetime | None:
+        """An early approval becomes a vote when its event shows, and a stray when it does not."""
+        journal = self.runtime.journal
+        early = await journal.run(waiting)
+        if not early:
+            return None
+        state, still = await journal.run(open_to_votes), []
+        for number, event, at in early:
+            until = at + timedelta(seconds=self.runtime.config.approvals.early_grace)
+            if event not in state.tracked and now < until:
+                still.append(until)
+                continue
+            given = await journal.run(partial(early_one, number=number))
+            weighed = await self.scales.weigh(given, state, now, waited=True)
+            stray = None if weighed.event or event in state.tracked else given
+            settled = (number, weighed.receipt, time.time(), stray)
+            await journal.durably(lambda store, settled=settled: end_wait(store, *settled))  # type: ignore[misc]
+            journal.announce()
+        return min(still, default=None)
+
+    async def _receipt(
+        self, delivery: Delivery, via: str, now: datetime, *, must_sign: bool
+    ) -> Receipt:
+        receipt = await self._content(delivery, via, now, must_sign=must_sign)
+        if delivery.checkpoint is not None:
+            receipt = replace(receipt, checkpoint=(via, *delivery.checkpoint))
+        return receipt
+
+    async def _content(
+        self, delivery: Delivery, via: str, now: datetime, *, must_sign: bool
+    ) -> Receipt:
+        if delivery.unread is not None:
+            self.speaker.count("dropped", delivery.unread)
+            return Receipt()
+        try:
+            message = self._opened(delivery, delivery.position, must_sign=must_sign)
+        except NotForUs:
+            self.speaker.count("dropped", "not-an-approval")
+            return Receipt()
+        except Malformed as error:
+            return Receipt(events=self._malformed(delivery, via, str(error), now))
+        weighed = await self._weigh(message, delivery, via, now)
+        return _together([one.receipt for one in weighed])
+
+    def _opened(self, delivery: Delivery, fallback: str | None, *, must_sign: bool) -> _Message:
+        """Who it is from comes before what it says; neither is believed without the other."""
+        body, headers = unwrap(delivery.body, delivery.headers)
+        allow = self.runtime.rules.allow
+        proof = self._prover.prove(allow, headers, body, must_sign=must_sign)
+        if isinstance(proof, Refusal):
+            return _Message(read(body, headers, fallback), Proof(), proof)
+        signed = proof.identity is not None
+        said = read(body, headers, fallback, signed=signed)
+        return _Message(said, proof if signed else Proof(delivery.identity))
+
+    def _malformed(self, delivery: Delivery, via: str, why: str, now: datetime) -> list[CloudEvent]:
+        key = delivery.position or fingerprint(delivery.body)
+        voice = Voice(key, key, None, delivery.identity, via, position=delivery.position)
+        told = Outcome("refused", None, voice, reason="malformed", detail=why)
+        return self.speaker.stray(told, now)
+
+    async def _weigh(
+        self, message: _Message, delivery: Delivery, via: str, now: datetime, *, local: bool = False
+    ) -> list[Weighed]:
+        journal, proof = self.runtime.journal, message.proof
+        state, found = await journal.run(open_to_votes), []
+        for approval in message.said:
+            given = Given(
+                approval, via, now, proof.identity, delivery.position, proof.signed_at, local
+            )
+            key = (given.seen_as, approval.event_key)
+            if not await journal.run(lambda store, key=key: seen(store, *key)):  # type: ignore[misc]
+                weighed = await self.scales.weigh(given, state, now, refusal=message.refusal)
+                found.append(_remembering(weighed, key, local=local))
+                continue
+            self.speaker.count("dropped", "duplicate")
+            if local:
+                found.append(await self.scales.again(given, state, now))
+        return found
+
+    async def _heard(self, weighed: Sequence[Weighed]) -> list[LocalOutcome]:
+        """What the caller is told; who has just satisfied the policy hears what Azure said."""
+        outcomes = [one.outcome for one in weighed]
+        due = [one.event for one in weighed if _is_due(one.outcome) and one.event]
+        if not due:
+            return outcomes
+        told = await self._granted(due)
+        return [
+            replace(one.outcome, outcome="granted")
+            if _is_due(one.outcome) and one.event in told
+            else one.outcome
+            for one in weighed
+        ]
+
+    async def _granted(self, due: Sequence[Event]) -> set[Event]:
+        """Which of these Azure has taken, as soon as it has taken all, or patience ends."""
+        journal, told = self.runtime.journal, set[Event]()
+        with journal.news() as news, suppress(TimeoutError):
+            async with asyncio.timeout(self.patience):
+                while len(told) < len(set(due)):
+                    news.clear()
+                    states = await journal.run(lambda s: {one: grant_of(s, one) for one in due})
+                    told = {one for one, state in states.items() if state == "granted"}
+                    if len(told) < len(states):
+                        await news.wait()
+        return told
+
+
+def _is_due(outcome: LocalOutcome) -> bool:
+    return outcome.outcome == "pending" and outcome.reason != EARLY
+
+
+def _remembering(weighed: Weighed, key: tuple[str, str], *, local: bool) -> Weighed:
+    """What had no right, or no room, takes nobody's key; a refused caller may try again."""
+    refused = weighed.outcome.outcome == "refused"
+    if refused and (local or weighed.outcome.reason in {"unauthorized", "rate-limited"}):
+        return weighed
+    return replace(weighed, receipt=replace(weighed.receipt, keys=[key]))
+
+
+def _together(receipts: Iterable[Receipt]) -> Receipt:
+    """Several as one, to be written in one transaction."""
+    parts = list(receipts)
+    return Receipt(
+        votes=[vote for part in parts for vote in part.votes],
+        early=[given for part in parts for given in part.early],
+        keys=[key for part in parts for key in part.keys],
+        events=[event for part in parts for event in part.events],
+        duties={event: due for part in parts for event, due in part.duties.items()},
+    )

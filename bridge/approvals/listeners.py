@@ -1,0 +1,121 @@
+"""The approval sources of one bridge: each entered, read, acknowledged and entered again."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from bridge.approvals.intake import Intake
+from bridge.common.errors import Unavailable
+from bridge.common.supervise import supervise
+from bridge.journal.votes import checkpoints
+from bridge.plugins import ApprovalSettings, Listening, find_approvals
+from bridge.runtime.runtime import Runtime
+from bridge.runtime.status import ListenerStatus
+
+log = logging.getLogger(__name__)
+
+LONGEST_BACKOFF = 30.0
+LONGEST_ASKED = 300.0
+"""What a source may ask for that somebody has to put right first."""
+
+
+@dataclass(slots=True)
+class Listener:
+    """One source. A session ends with an exception, and the supervisor begins another."""
+
+    name: str
+    settings: ApprovalSettings
+    runtime: Runtime
+    intake: Intake
+    status: ListenerStatus
+
+    async def session(self) -> None:
+        """Enter, and take what comes; each is acknowledged when it is in the journal.
+
+        Not before Azure has answered: what was known before the start must not judge what was said
+        since, and nobody would notice the end of a connection that is not read.
+        """
+        await self.runtime.status.source.answered.wait()
+        journal, plugin = self.runtime.journal, find_approvals(self.settings.type)
+        if journal.trouble:
+            raise Unavailable(journal.trouble)
+        listening = Listening(
+            self.name,
+            await journal.run(lambda store: checkpoints(store, self.name)),
+            await self._lookback(),
+            self._heard,
+        )
+        place, must_sign = self.runtime.identity.place, self.settings.trust == "signed"
+        async with plugin.open(self.settings, place, listening) as deliveries:
+            self._heard(None)
+            async for delivery in deliveries:
+                await self.intake.take(delivery, self.name, must_sign=must_sign)
+                if delivery.ack is not None:
+                    await delivery.ack()
+                self.status.received += 1
+
+    async def _lookback(self) -> float:
+        """At least back to when this source was last entered: what it never read it has not seen.
+
+        What is read twice for that is known by its key, and changes nothing.
+        """
+        journal, mark, now = self.runtime.journal, f"listened:{self.name}", time.time()
+        before = await journal.run(lambda store: store.recall(mark))
+        await journal.durably(lambda store: store.remember(**{mark: str(now)}))
+        away = now - float(before) if before else 0.0
+        return max(self.runtime.config.approvals.lookback, away)
+
+    def _heard(self, lag: int | None) -> None:
+        status = self.status
+        status.heard, status.lag = time.monotonic(), lag
+        if status.state != "connected":
+            log.info("approvals.connected", extra={"source": self.name})
+        status.state, status.error = "connected", None
+
+    def failed(self, problem: BaseException | None, _: float) -> None:
+        status = self.status
+        said = "it ended" if problem is None else str(problem) or repr(problem)
+        if status.state != "unavailable":
+            log.warning("approvals.unavailable", extra={"source": self.name, "error": said})
+        status.state, status.error = "unavailable", said
+
+
+@dataclass(slots=True)
+class Listeners:
+    """All sources, exchanged at a reload like the sinks."""
+
+    runtime: Runtime
+    intake: Intake
+    group: asyncio.TaskGroup
+    _tasks: dict[str, tuple[ApprovalSettings, asyncio.Task[None]]] = field(default_factory=dict)
+
+    async def employ(self, sources: Mapping[str, ApprovalSettings]) -> None:
+        for name, (settings, task) in list(self._tasks.items()):
+            if sources.get(name) != settings:
+                await self._dismiss(name, task)
+        for name, settings in sources.items():
+            if name not in self._tasks:
+                self._tasks[name] = (settings, self._start(name, settings))
+
+    def _start(self, name: str, settings: ApprovalSettings) -> asyncio.Task[None]:
+        status = self.runtime.status.listeners[name] = ListenerStatus(settings.type)
+        listener = Listener(name, settings, self.runtime, self.intake, status)
+        work = supervise(
+            f"approvals.{name}",
+            listener.session,
+            most=LONGEST_BACKOFF,
+            asked=LONGEST_ASKED,
+            on_failure=listener.failed,
+        )
+        return self.group.create_task(work, name=f"approvals.{name}")
+
+    async def _dismiss(self, name: str, task: asyncio.Task[None]) -> None:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        del self._tasks[name], self.runtime.status.listeners[name]
+
+    async def stop(self) -> None:
+        for name, (_, task) in list(self._tasks.items()):
+            await self._dismiss(name, task)

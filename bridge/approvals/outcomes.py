@@ -1,0 +1,150 @@
+"""One function for each outcome of an approval: what became of it, as a CloudEvent."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from bridge.core.cloudevent import CloudEvent
+from bridge.core.envelope import Letter, write
+from bridge.core.ids import identify, timestamp
+from bridge.core.messages import Became, pending
+from bridge.core.observer import Observer
+from bridge.core.state import Tracked
+from bridge.policy.judge import Judgement
+from bridge.policy.votes import Given, Vote
+
+_SEVERITY = {"recorded": 9, "granted": 9, "refused": 13, "failed": 18, "due": 13}
+_ALARMING = frozenset({"unauthorized", "replayed"})
+
+
+@dataclass(frozen=True, slots=True)
+class Voice:
+    """Who said what through which channel: the part of an outcome that names its cause.
+
+    A reminder is nobody's: it has no approval, and its key is how long before notBefore it comes.
+    """
+
+    approval: str | None
+    key: str
+    decision: str | None
+    approver: str | None
+    via: str
+    verified: bool = False
+    position: str | None = None
+    resource: str | None = None
+    said: str | None = None
+
+
+def voice_given(given: Given) -> Voice:
+    approval = given.approval
+    return Voice(
+        approval=approval.id,
+        key=approval.key,
+        decision=approval.decision,
+        approver=given.approver,
+        via=given.via,
+        verified=given.identity is not None,
+        position=given.position,
+        resource=approval.resource,
+        said=approval.reason,
+    )
+
+
+def voice_of(vote: Vote) -> Voice:
+    return Voice(
+        approval=vote.approval,
+        key=vote.key,
+        decision=vote.decision,
+        approver=vote.approver,
+        via=vote.via,
+        verified=vote.verified,
+        position=vote.position,
+        resource=vote.resource or None,
+        said=vote.reason,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of an approval; `known` is None when nobody here knows the event."""
+
+    kind: Became
+    event_key: str | None
+    voice: Voice
+    known: Tracked | None = None
+    judgement: Judgement | None = None
+    policy: str = ""
+    reason: str | None = None
+    detail: str | None = None
+    posted_at: datetime | None = None
+    dry_run: bool = False
+    would_grant: bool | None = None
+
+
+def outcome(told: Outcome, observer: Observer, now: datetime) -> CloudEvent:
+    """The CloudEvent about an outcome, under an id that is the same on every bridge."""
+    kind = f"approval.{told.kind}"
+    severity = 17 if told.reason in _ALARMING else _SEVERITY[told.kind]
+    letter = Letter(
+        kind=kind,
+        id=identify(*_parts(kind, told)),
+        time=now,
+        schema="approval-outcome",
+        severity=severity,
+        event_id=told.event_key,
+        data=_data(told, observer, now),
+        causation=told.voice.approval,
+    )
+    return write(letter, observer)
+
+
+def _parts(kind: str, told: Outcome) -> list[str]:
+    if told.kind in {"granted", "failed"} and told.known is not None:
+        return [told.known.event.key, kind, str(told.known.life)]
+    if told.kind == "due" and told.known is not None:
+        return [told.known.event.key, kind, str(told.known.life), told.voice.key]
+    return [told.event_key or "-", kind, told.voice.key, told.reason or ""]
+
+
+def _data(told: Outcome, observer: Observer, now: datetime) -> dict[str, Any]:
+    voice = told.voice
+    affected = told.known.affected if told.known else None
+    return {
+        "eventId": told.event_key,
+        "approvalId": voice.approval,
+        "decision": voice.decision,
+        "approver": voice.approver,
+        "verified": voice.verified,
+        "via": voice.via,
+        "position": voice.position,
+        "resource": voice.resource,
+        "reason": told.reason or voice.said,
+        "detail": told.detail,
+        "policy": told.policy,
+        "votes": _votes(told.judgement),
+        **_about(told, observer, now),
+        "postedAt": timestamp(told.posted_at) if told.posted_at else None,
+        "dryRun": told.dry_run,
+        "wouldGrant": told.would_grant,
+        "drill": told.known.drill if told.known else False,
+        "observer": observer.described(affected=affected),
+    }
+
+
+def _votes(judgement: Judgement | None) -> dict[str, list[str]]:
+    if judgement is None:
+        return {"have": [], "missing": [], "holds": []}
+    return {
+        "have": list(judgement.have),
+        "missing": list(judgement.missing),
+        "holds": list(judgement.holds),
+    }
+
+
+def _about(told: Outcome, observer: Observer, now: datetime) -> Mapping[str, Any]:
+    if told.known is None:
+        names = ("eventType", "notBefore", "noticeSeconds")
+        return {"resources": [], **dict.fromkeys(names)}
+    event = pending(told.known.event, observer, now)
+    return {name: event[name] for name in ("resources", "eventType", "notBefore", "noticeSeconds")}

@@ -1,0 +1,103 @@
+"""Who speaks about approvals: outcomes are counted by every bridge, and published by one."""
+
+import logging
+import time
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from bridge.approvals.outcomes import Outcome, outcome
+from bridge.core.cloudevent import CloudEvent
+from bridge.core.state import Tracked
+from bridge.policy.judge import Judgement, turn
+from bridge.runtime.runtime import Runtime
+
+log = logging.getLogger(__name__)
+
+MOST_REFUSALS = 60
+"""How many refusals of unproved senders are published in a minute; all are counted."""
+_LOG_STRAYS = 60.0
+
+
+@dataclass(slots=True)
+class Speaker:
+    """Knows whether this bridge is the one to speak."""
+
+    runtime: Runtime
+    _logged: float | None = None
+    _unsaid: int = field(default=0)
+    _refusals: int = 0
+    _minute_ends: float = 0.0
+
+    def turn(self, known: Tracked) -> int | None:
+        """Of a drill no other bridge knows, so nobody goes before us."""
+        if known.drill:
+            return 0
+        runtime = self.runtime
+        scope = runtime.config.source.scope
+        return turn(known.event, runtime.identity.vm_name, scope, self.runtime.rules)
+
+    def place(self, known: Tracked, judgement: Judgement) -> int | None:
+        """In which turn we act: of a vote given to us alone no other bridge knows."""
+        mine = self.turn(known)
+        return 0 if mine and any(vote.local for vote in judgement.causes) else mine
+
+    def concerns(self, known: Tracked) -> bool:
+        """Whether this bridge may ever act on it; while the VM's name is unknown it may."""
+        return self.runtime.config.source.scope == "all" or known.affected is not False
+
+    def count(self, what: str, reason: str = "") -> None:
+        self.runtime.status.count_approval(what, reason)
+
+    def _count(self, told: Outcome) -> None:
+        """What is only rehearsed is no figure to alert on."""
+        if told.known is None or not told.known.drill:
+            self.count(told.kind, told.reason or "")
+
+    def publish(self, told: Outcome, now: datetime) -> CloudEvent:
+        self._count(told)
+        level = logging.ERROR if told.kind == "failed" else logging.INFO
+        fields = {
+            "event_id": told.event_key,
+            "approval": told.voice.approval,
+            "approver": told.voice.approver,
+            "via": told.voice.via,
+            "reason": told.reason,
+            "drill": told.known is not None and told.known.drill,
+        }
+        log.log(level, f"approval.{told.kind}", extra=fields)  # noqa: G004  a stable name
+        return outcome(told, self.runtime.identity.observer, now)
+
+    def answer(
+        self, told: Outcome, known: Tracked, now: datetime, *, local: bool = False
+    ) -> list[CloudEvent]:
+        """Who leads on an event says what became of a vote from a bus; of a local one, we do."""
+        if not (local or self.turn(known) == 0) or self._too_much(told):
+            self._count(told)
+            return []
+        return [self.publish(told, now)]
+
+    def _too_much(self, told: Outcome) -> bool:
+        """Whoever proves nothing must not be able to fill the journal with what does not count.
+
+        A vote that counted once is another matter: its sender must hear that it no longer does.
+        """
+        if told.kind != "refused" or told.voice.verified or told.reason == "superseded":
+            return False
+        if time.monotonic() >= self._minute_ends:
+            self._minute_ends, self._refusals = time.monotonic() + 60.0, 0
+        self._refusals += 1
+        return self._refusals > MOST_REFUSALS
+
+    def stray(self, told: Outcome, now: datetime) -> list[CloudEvent]:
+        """What nobody acts on: counted, logged once a minute, and answered only if asked to."""
+        if self.runtime.config.approvals.answer_strays and not self._too_much(told):
+            return [self.publish(told, now)]
+        self.count(told.kind, told.reason or "")
+        if self._logged is not None and time.monotonic() - self._logged < _LOG_STRAYS:
+            self._unsaid += 1
+            return []
+        fields = {"reason": told.reason, "detail": told.detail, "via": told.voice.via}
+        more = {"event_id": told.event_key, "unsaid": self._unsaid}
+        log.warning("approval.stray", extra={**fields, **more})
+        self._logged, self._unsaid = time.monotonic(), 0
+        return []

@@ -1,0 +1,155 @@
+"""Telling Azure: one POST for all that is due, again until it is taken, and how it ended."""
+
+import logging
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from bridge.approvals.outcomes import Outcome, voice_of
+from bridge.approvals.publisher import Speaker
+from bridge.common.supervise import backoff
+from bridge.core.model import STARTED, ScheduledEvent
+from bridge.core.state import State, Tracked
+from bridge.journal.votes import Event, GrantState, mark
+from bridge.metadata.answers import OUTDATED, Accepted, Problem
+from bridge.policy.judge import Judgement
+from bridge.policy.votes import Vote
+from bridge.runtime.runtime import Runtime
+
+log = logging.getLogger(__name__)
+
+Post = Callable[[Sequence[str], int | str | None], Awaitable[Accepted | Problem]]
+MOST_AT_ONCE = 100
+_LONGEST_BACKOFF = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A scheduled event of which Azure has to be told by us, now; a drill never is."""
+
+    known: Tracked
+    judgement: Judgement
+
+    def __post_init__(self) -> None:
+        if self.known.drill:
+            raise ValueError("Azure is never told of a drill")
+
+    @property
+    def event(self) -> Event:
+        return self.known.event.key, self.known.life
+
+
+@dataclass(slots=True)
+class Posting:
+    """Knows what was tried before. *reread* has the document read again, soon."""
+
+    runtime: Runtime
+    speaker: Speaker
+    post: Post
+    reread: Callable[[], None]
+    _tries: dict[Event, tuple[int, float]] = field(default_factory=dict)
+
+    def wait(self, event: Event) -> float:
+        """Seconds until the last failure is forgiven; news of other things do not shorten it."""
+        _, retry_at = self._tries.get(event, (0, 0.0))
+        return max(0.0, retry_at - time.monotonic())
+
+    async def tell(self, due: Sequence[Due], state: State) -> float | None:
+        """POST what is due, in one request where it can be; seconds until the next attempt."""
+        waits = [
+            await self._tell(due[start : start + MOST_AT_ONCE], state)
+            for start in range(0, len(due), MOST_AT_ONCE)
+        ]
+        return min((wait for wait in waits if wait is not None), default=None)
+
+    async def _tell(self, due: Sequence[Due], state: State) -> float | None:
+        await self._mark_due(due)
+        answer = await self.post([one.known.event.event_id for one in due], state.incarnation)
+        if isinstance(answer, Accepted):
+            for one in due:
+                await self._granted(one)
+            return None
+        if answer is OUTDATED:
+            return None
+        if _refused(answer):
+            self.reread()
+            if len(due) > 1:
+                # One that is gone may have spoilt it for the others.
+                waits = [await self._tell([one], state) for one in due]
+                return min((wait for wait in waits if wait is not None), default=None)
+        return min(self._failed(one.event, answer) for one in due)
+
+    async def _mark_due(self, due: Sequence[Due]) -> None:
+        """Written down before Azure hears of it, each time: what cannot be written is not told."""
+        for one in due:
+            await self.runtime.journal.durably(
+                lambda store, one=one: mark(store, one.event, "due", (), time.time())  # type: ignore[misc]
+            )
+
+    def _failed(self, event: Event, answer: Problem) -> float:
+        failures = self._tries.get(event, (0, 0.0))[0] + 1
+        wait = answer.retry_after or backoff(failures, most=_LONGEST_BACKOFF)
+        self._tries[event] = (failures, time.monotonic() + wait)
+        if failures == 1:
+            log.warning("approval.not_taken", extra={"event_id": event[0], "detail": answer.detail})
+        return wait
+
+    async def _granted(self, due: Due) -> None:
+        now = datetime.now(UTC)
+        told = Outcome(
+            "granted",
+            due.known.event.key,
+            voice_of(due.judgement.causes[-1]),
+            due.known,
+            due.judgement,
+            str(self.runtime.rules.require),
+            posted_at=now,
+        )
+        await self._end(due.event, "granted", told, now)
+
+    async def missed(self, event: Event, cast: Sequence[Vote], known: Tracked | None) -> None:
+        """We were due. An event that started before its time was released by somebody."""
+        now = datetime.now(UTC)
+        last = max(cast, key=lambda vote: vote.at)
+        started = known if known is not None and known.life == event[1] else None
+        due = started.event.not_before if started else None
+        skew = timedelta(seconds=self.runtime.status.source.clock_skew or 0.0)
+        if due is not None and now - skew < due:
+            log.info("approval.overtaken", extra={"event_id": event[0]})
+            await self._end(event, "settled", None, now)
+            return
+        why = "it started" if started else "it was gone"
+        told = Outcome(
+            "failed",
+            event[0],
+            voice_of(last),
+            started or _as_voted(event, last),
+            policy=str(self.runtime.rules.require),
+            reason="expired",
+            detail=f"Azure had not confirmed our StartRequest when {why}.",
+        )
+        await self._end(event, "failed", told, now)
+
+    async def _end(
+        self, event: Event, state: GrantState, told: Outcome | None, now: datetime
+    ) -> None:
+        """Write down how it ended, with the CloudEvent that says so."""
+        self._tries.pop(event, None)
+        said = [] if told is None else [self.speaker.publish(told, now)]
+        await self.runtime.journal.durably(
+            lambda store: mark(store, event, state, said, time.time())
+        )
+        self.runtime.journal.announce()
+
+
+def _refused(answer: Problem) -> bool:
+    """Azure found fault with what we asked, rather than being unable to answer."""
+    return answer.status is not None and 400 <= answer.status < 500 and answer.status != 429
+
+
+def _as_voted(event: Event, vote: Vote) -> Tracked:
+    """The event as the last vote saw it: by now it may be gone."""
+    about = vote.about
+    seen = ScheduledEvent(event[0], about.event_type, STARTED, about.resources, about.not_before)
+    return Tracked(seen, life=event[1], announced=True)

@@ -1,0 +1,63 @@
+"""Who has signed a message: the keys in `approvals.allow`, read when they are needed."""
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from bridge.common.signatures import Headers, Key, Mismatch, Unsigned, is_signed, verify
+from bridge.policy.allow import Allow
+from bridge.policy.votes import Refusal
+
+log = logging.getLogger(__name__)
+
+_LOG_AGAIN = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """Who a message proves to be from; nobody in particular when it is not signed."""
+
+    identity: str | None = None
+    signed_at: datetime | None = None
+
+
+@dataclass(slots=True)
+class Prover:
+    """Tries every key of every approver, whichever has signed."""
+
+    _logged: float | None = None
+
+    def prove(
+        self, allow: Sequence[Allow], headers: Headers, body: bytes, *, must_sign: bool
+    ) -> Proof | Refusal:
+        """What the signature proves. Where none must be, one that nobody could check is let by."""
+        if not must_sign and (not is_signed(headers) or not any(rule.keys for rule in allow)):
+            return Proof()
+        found: list[Proof] = []
+        why = "it is not signed"
+        for rule in allow:
+            try:
+                signed = verify(self._keys(rule), headers, body)
+            except Unsigned:
+                break
+            except Mismatch as error:
+                why = str(error)
+                continue
+            found.append(Proof(rule.approver, datetime.fromtimestamp(signed.timestamp, UTC)))
+        return found[0] if found else Refusal("unauthorized", why)
+
+    def _keys(self, rule: Allow) -> list[Key]:
+        keys = []
+        for key in rule.keys:
+            try:
+                keys.append(key.read())
+            except (OSError, ValueError) as error:
+                self._complain(rule.approver, str(error))
+        return keys
+
+    def _complain(self, approver: str, why: str) -> None:
+        if self._logged is None or time.monotonic() - self._logged > _LOG_AGAIN:
+            self._logged = time.monotonic()
+            log.error("approvals.key_unreadable", extra={"approver": approver, "error": why})

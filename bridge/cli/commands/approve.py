@@ -1,0 +1,151 @@
+"""`seb approve`, `seb hold` and `seb release`: votes of whoever sits here, or of a key."""
+
+import argparse
+import time
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from urllib.parse import urlsplit
+
+from bridge.cli.client import Refused
+from bridge.cli.shell import FAILED, USAGE, Ask, add_connection, complain, talk, tell
+from bridge.cli.text import as_json
+from bridge.cli.voting.ballot import Ballot, Event, Wish, ballots, find, nearest, open_here, unseen
+from bridge.cli.voting.cast import Message, Voting
+from bridge.cli.voting.result import Verdict, lines, unknown
+from bridge.cli.voting.signer import Signer
+from bridge.common.fields import parse_duration
+from bridge.policy.message import Malformed, read
+
+_LONGEST_WAIT = 600.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("event_ids", nargs="*", default=[], metavar="EVENT_ID")
+    which.add_argument("--all", action="store_true", help="all that can be approved here")
+    spoken_for = parser.add_mutually_exclusive_group()
+    spoken_for.add_argument("--resource", metavar="VM", help="for this VM; else for the one here")
+    spoken_for.add_argument(
+        "--all-resources", action="store_true", help="for all VMs of the event, if you may"
+    )
+    parser.add_argument("--reason", metavar="TEXT", help="why, in your own words; it is passed on")
+    parser.add_argument(
+        "--wait", type=_wait, default="10s", metavar="TIME", help="for Azure's answer (10s)"
+    )
+    parser.add_argument("--json", action="store_true", help="the outcomes as JSON")
+    add_connection(parser)
+    parser.add_argument("--sign-with", metavar="FILE", help="sign with the key in FILE")
+    parser.add_argument("--url", help="the bridge of another VM, for a vote that is signed")
+    parser.add_argument(
+        "--print",
+        action="store_true",
+        help="do not send it; print it signed, a line for a Kafka or MQTT topic",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    wish = Wish(args.command, args.resource, args.all_resources, args.reason)
+    try:
+        signer = _signer(args)
+        _check(wish, args.event_ids)
+    except ValueError as error:
+        complain(f"{error}.")
+        return USAGE
+    if args.print and signer is not None:
+        return _print(signer, unseen(_unique(args.event_ids), wish, wish.resource))
+
+    async def conversation(ask: Ask) -> int:
+        voting = Voting(ask, args.wait, signer)
+        plan, verdicts = await _plan(ask, args, wish)
+        try:
+            for ballot in plan:
+                verdicts += await voting.cast(ballot)
+        finally:
+            if verdicts or not plan:
+                _tell(verdicts, args)
+        return FAILED if any(one.bad for one in verdicts) else 0
+
+    return talk(args, conversation, args.url)
+
+
+def _signer(args: argparse.Namespace) -> Signer | None:
+    """The key to sign with, and whether the options go together. Raises ValueError."""
+    if args.print and (args.all or args.url or args.json):
+        raise ValueError("--print asks no bridge: give it EVENT_IDs, and neither --url nor --json")
+    if args.sign_with is None and (args.print or args.url):
+        option = "--print" if args.print else "--url"
+        raise ValueError(f"{option} needs --sign-with FILE: elsewhere only a signature says who")
+    if args.url is not None:
+        _check_url(args.url)
+    return None if args.sign_with is None else Signer.read(args.sign_with)
+
+
+def _check_url(text: str) -> None:
+    try:
+        url = urlsplit(text)
+        good = url.scheme in {"http", "https"} and url.hostname and url.port != 0
+    except ValueError:
+        good = False
+    else:
+        good = good and not (url.path or url.query or url.fragment or "@" in url.netloc)
+    if not good:
+        raise ValueError("--url is like https://vm-1.example:17245, without a path or a password")
+
+
+def _check(wish: Wish, event_ids: Sequence[str]) -> None:
+    """What the bridge would not read is not sent. Raises ValueError."""
+    try:
+        for one in unseen(event_ids or ["any"], wish, wish.resource):
+            read(Message.write(one).body, [])
+    except Malformed as error:
+        raise ValueError(f"This is no vote: {error}") from None
+
+
+def _wait(text: str) -> float:
+    try:
+        seconds = parse_duration(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    if seconds > _LONGEST_WAIT:
+        raise argparse.ArgumentTypeError("at most 10m")
+    return seconds
+
+
+async def _plan(
+    ask: Ask, args: argparse.Namespace, wish: Wish
+) -> tuple[list[Ballot], list[Verdict]]:
+    """What to send, and what need not be sent: an id that nobody here has ever seen."""
+    try:
+        events: list[Event] = (await ask("GET", "/api/v1/events"))["events"]
+        vm = (await ask("GET", "/"))["vm"]
+    except Refused:
+        if args.sign_with is None or args.all:
+            raise
+        # A signature lets vote, and not read.
+        return list(unseen(_unique(args.event_ids), wish, wish.resource)), []
+    pending = open_here(events, wish.resource)
+    if args.all:
+        return list(ballots(pending, wish, vm)), []
+    found, strange = find(args.event_ids, events)
+    said = [unknown(one, wish.decision, nearest(one, pending)) for one in strange]
+    return list(ballots(found, wish, vm)), said
+
+
+def _unique(event_ids: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(one.upper() for one in event_ids))
+
+
+def _print(signer: Signer, plan: Iterable[Ballot]) -> int:
+    for ballot in plan:
+        message = Message.write(ballot)
+        tell(signer.wrapped(message.id, time.time(), message.body))
+    return 0
+
+
+def _tell(verdicts: Sequence[Verdict], args: argparse.Namespace) -> None:
+    if args.json:
+        tell(as_json({"outcomes": [one.as_json() for one in verdicts]}))
+    elif verdicts:
+        tell(lines(verdicts, datetime.now(UTC)))
+    else:
+        tell("There is no scheduled event here that could be approved.\n")

@@ -1,0 +1,108 @@
+"""`seb events`: scheduled events, pending and past, and the whole story of one."""
+
+import argparse
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import quote
+
+from bridge.cli.event_line import Happening
+from bridge.cli.shell import Ask, add_connection, talk, tell
+from bridge.cli.text import as_json, clock, names, pairs, printable, table, yes_no
+from bridge.cli.voting.prompt import Asking, is_interactive
+
+_HEADS = ("EVENT ID", "TYPE", "STATUS", "NOT BEFORE", "THIS VM", "RESOURCES")
+_VOTES = ("APPROVER", "FOR", "SAID", "AT", "VERIFIED", "VIA", "REASON")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_connection(parser)
+    parser.add_argument(
+        "--pending", action="store_true", help="only what is still to come; on a terminal, y/N"
+    )
+    parser.add_argument("--no-ask", action="store_true", help="only list, on a terminal too")
+    parser.add_argument("--json", action="store_true", help="as the API gives it")
+    parser.add_argument("event_id", nargs="?", metavar="EVENT_ID", help="the history of this one")
+
+
+def run(args: argparse.Namespace) -> int:
+    shown: list[dict[str, Any]] = []
+
+    async def conversation(ask: Ask) -> int:
+        now = datetime.now(UTC)
+        if args.event_id is not None:
+            found = await ask("GET", f"/api/v1/events/{quote(args.event_id, safe='')}")
+            tell(as_json(found) if args.json else one(found, now))
+            return 0
+        found = await ask("GET", "/api/v1/events" + ("?pending=true" if args.pending else ""))
+        tell(as_json(found) if args.json else many(found["events"], now, pending=args.pending))
+        shown.extend(found["events"])
+        return 0
+
+    code = talk(args, conversation)
+    asks = args.pending and not args.no_ask and not args.json and is_interactive()
+    return Asking(args).each(shown) or code if asks else code
+
+
+def many(events: list[dict[str, Any]], now: datetime, *, pending: bool) -> str:
+    if not events:
+        return f"There is no {'pending ' if pending else ''}scheduled event.\n"
+    return table(_HEADS, (_row(event, now) for event in events))
+
+
+def _row(event: dict[str, Any], now: datetime) -> tuple[str, ...]:
+    return (
+        event["eventId"],
+        event["eventType"],
+        _status(event),
+        clock(event["notBefore"], now),
+        yes_no(event["affected"]),
+        names(event["resources"]),
+    )
+
+
+def _status(event: dict[str, Any]) -> str:
+    marks = [word for word in ("inferred", "drill") if event[word]]
+    return f"{event['status']} ({', '.join(marks)})" if marks else str(event["status"])
+
+
+def one(event: dict[str, Any], now: datetime) -> str:
+    head = pairs(
+        (
+            ("event", event["eventId"]),
+            ("type", event["eventType"]),
+            ("status", _status(event)),
+            ("not before", clock(event["notBefore"], now)),
+            ("approve by", clock(event["approveBy"], now)),
+            ("this VM", yes_no(event["affected"])),
+            ("resources", ", ".join(event["resources"])),
+            ("announced by", event["eventSource"]),
+            ("description", event["description"]),
+        )
+    )
+    votes = f"\n{table(_VOTES, (_vote(vote, now) for vote in event['votes']))}"
+    story = "".join(line for row in event["history"] for line in _told(row, now))
+    return head + (votes if event["votes"] else "") + story
+
+
+def _vote(vote: dict[str, Any], now: datetime) -> tuple[object, ...]:
+    return (
+        vote["approver"],
+        vote["resource"] or "all",
+        vote["decision"],
+        clock(vote["at"], now),
+        yes_no(vote["verified"]),
+        vote["via"],
+        vote["reason"],
+    )
+
+
+def _told(row: dict[str, Any], now: datetime) -> Iterator[str]:
+    """A CloudEvent, and below it what it says and what became of it at each sink."""
+    event = row["cloudevent"]
+    yield f"\n{clock(event['time'], now)}  {printable(event['type'])}  {printable(event['id'])}\n"
+    yield f"    {Happening(event).remark(now)}\n"
+    for delivery in row["deliveries"]:
+        error = f": {delivery['error']}" if delivery["error"] else ""
+        tries = f" at attempt {delivery['attempts']}" if delivery["attempts"] > 1 else ""
+        yield f"    {printable(delivery['sink'] + ' ' + delivery['outcome'] + tries + error)}\n"

@@ -1,0 +1,22 @@
+"""`seb schema`: the published contract, as JSON Schema and AsyncAPI."""
+
+import argparse
+
+from bridge.cli.shell import USAGE, complain, tell
+from bridge.common import schemas
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", nargs="?", metavar="NAME", help="without it: what there is")
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.name is None:
+        tell("".join(f"{name}\n" for name in schemas.names()))
+        return 0
+    try:
+        tell(schemas.read(args.name))
+    except LookupError as error:
+        complain(str(error.args[0]))
+        return USAGE
+    return 0

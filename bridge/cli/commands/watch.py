@@ -1,0 +1,119 @@
+"""`seb watch`: what is pending, and then every CloudEvent as it is recorded."""
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from bridge.cli.client import Refused, Unreachable
+from bridge.cli.event_line import Happening, is_own
+from bridge.cli.shell import FAILED, Ask, add_connection, complain, talk, tell
+from bridge.cli.stream import Place, stream
+
+AGAIN = 1.0
+"""Seconds until a bridge that is away is looked for again."""
+_ENDED = "The bridge has ended the stream"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_connection(parser)
+    parser.add_argument("--json", action="store_true", help="one CloudEvent a line")
+    parser.add_argument("--own", action="store_true", help="only events that name this VM")
+    parser.add_argument(
+        "--follow", action="store_true", help="outlive the bridge: wait for it, and miss nothing"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Until Ctrl-C, or until the bridge stops if nobody asked to follow it."""
+    view = View(as_json=args.json, own=args.own)
+
+    async def conversation(ask: Ask) -> int:
+        return await Watch(ask, view, follow=args.follow).run()
+
+    return talk(args, conversation)
+
+
+@dataclass(slots=True)
+class View:
+    """What is shown, and how; what was shown as pending is not shown again."""
+
+    as_json: bool = False
+    own: bool = False
+    _colour: bool = field(default_factory=sys.stdout.isatty)
+    _shown: set[str] = field(default_factory=set)
+    _followed: set[str] = field(default_factory=set)
+
+    def pending(self, cloudevent: Mapping[str, Any]) -> None:
+        self.show(cloudevent)
+        self._shown.add(cloudevent["id"])
+
+    def show(self, cloudevent: Mapping[str, Any]) -> None:
+        if cloudevent["id"] in self._shown or not self._wanted(cloudevent):
+            return
+        if self.as_json:
+            text = json.dumps(cloudevent, separators=(",", ":")) + "\n"
+        else:
+            text = Happening(cloudevent).line(datetime.now(UTC), colour=self._colour)
+        tell(text)
+        sys.stdout.flush()
+
+    def _wanted(self, cloudevent: Mapping[str, Any]) -> bool:
+        """An event that named this VM is followed to its end, even if it names it no longer."""
+        if not self.own:
+            return True
+        subject = cloudevent.get("subject", "")
+        if is_own(cloudevent):
+            self._followed.add(subject)
+        return subject in self._followed
+
+
+@dataclass(slots=True)
+class Watch:
+    """Reads the stream, and finds it again when it is lost."""
+
+    ask: Ask
+    view: View
+    follow: bool = False
+    _place: Place = field(default_factory=Place)
+    _begun: bool = False
+
+    async def run(self) -> int:
+        away = False
+        while True:
+            try:
+                async with stream(self.ask, self._place) as news:
+                    away = False
+                    await self._read(news)
+                why = _ENDED
+            except (Unreachable, Refused) as error:
+                if not self.follow or (isinstance(error, Refused) and error.status != 503):
+                    raise
+                why = str(error).removesuffix(".")
+            if not self.follow:
+                complain(f"{_ENDED}; --follow waits for it to come back.")
+                return FAILED
+            if not away:
+                complain(f"{why}; waiting for it.")
+            away = True
+            await asyncio.sleep(AGAIN)
+
+    async def _read(self, news: AsyncIterator[dict[str, Any]]) -> None:
+        if not self._begun:
+            await self._pending()
+        self._begun = True
+        async for cloudevent in news:
+            self.view.show(cloudevent)
+
+    async def _pending(self) -> None:
+        """The latest state of all that is pending, as it was published."""
+        found = await self.ask("GET", "/api/v1/events?pending=true")
+        for event in found["events"]:
+            history = (await self.ask("GET", event["href"]))["history"]
+            told = [row["cloudevent"] for row in history if "rank" in row["cloudevent"]["data"]]
+            if told:
+                self.view.pending(told[-1])

@@ -1,0 +1,138 @@
+"""The report of a rehearsal for people, and what is said while it lasts: pure."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from bridge.cli.text import clock, pairs, printable, table, yes_no
+from bridge.drills.report import span
+from bridge.policy.require import ANYBODY
+
+Report = Mapping[str, Any]
+_SINKS = ("SINK", "REQUIRED", "ANNOUNCEMENT", "AFTER", "ATTEMPTS", "ALL CLOUDEVENTS", "ERROR")
+_VOTES = ("APPROVER", "FOR", "SAID", "AT", "BEFORE APPROVE BY", "VERIFIED", "VIA")
+_REFUSED = ("REFUSED", "FOR", "SAID", "REASON", "VIA", "WHY")
+
+
+def begun(report: Report, now: datetime) -> str:
+    about = f"{report['eventType']} of {', '.join(report['resources'])}"
+    when = clock(report["notBefore"], now)
+    return f"Drill {report['eventId']}: {about}, not before {when}. Ctrl-C stops it."
+
+
+def news(before: Report, after: Report) -> Iterator[str]:
+    """What has happened between two reports, a line for each."""
+    known = {_voice(one) for one in before["approvals"]["votes"]}
+    for one in after["approvals"]["votes"]:
+        if _voice(one) not in known:
+            whom = f" for {one['resource']}" if one["resource"] else ""
+            yield f"{one['approver']} says {one['decision']}{whom}, via {one['via']}."
+    refused = after["approvals"]["refused"][len(before["approvals"]["refused"]) :]
+    for one in refused:
+        yield f"{one['approver']} is refused ({one['reason']}): {one['detail']}."
+    states = {one["sink"]: one["outcome"] for one in before["sinks"]}
+    for one in after["sinks"]:
+        if one["outcome"] != states.get(one["sink"]):
+            yield f"The sink {one['sink']}: {one['outcome']}{_after(one)}."
+    if after["status"] != before["status"]:
+        yield f"The drill is {after['status'].lower()}."
+
+
+def _voice(vote: Report) -> tuple[Any, ...]:
+    return vote["approver"], vote["resource"], vote["decision"], vote["at"]
+
+
+def _after(sink: Report) -> str:
+    return "" if sink["seconds"] is None else f" after {span(sink['seconds'])}"
+
+
+def told(report: Report) -> str:
+    """The whole report; the verdict is its last line."""
+    approvals = report["approvals"]
+    parts = [
+        _head(report),
+        table(_SINKS, map(_sink, report["sinks"])) if report["sinks"] else "There is no sink.\n",
+        table(_VOTES, map(_vote, approvals["votes"])) if approvals["votes"] else "Nobody voted.\n",
+        table(_REFUSED, map(_refusal, approvals["refused"])) if approvals["refused"] else "",
+        _missing(approvals),
+        f"{printable(_azure(report['azure']))}\n{printable(report['verdict'])}\n",
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def _head(report: Report) -> str:
+    now = datetime.now(UTC)
+    times = (
+        ("begun", report["begunAt"]),
+        ("approve by", report["approveBy"]),
+        ("not before", report["notBefore"]),
+        ("started", report["startedAt"]),
+        ("ended", report["endedAt"]),
+    )
+    return pairs(
+        (
+            ("drill", report["eventId"]),
+            ("type", f"{report['eventType']}, {span(report['noticeSeconds'])} notice"),
+            ("resources", ", ".join(report["resources"])),
+            ("by", f"{report['begunBy']}, via {report['via']}"),
+            ("policy", report["approvals"]["policy"]),
+            *((name, clock(at, now)) for name, at in times),
+            ("now", report["status"]),
+        )
+    )
+
+
+def _sink(sink: Report) -> tuple[object, ...]:
+    return (
+        sink["sink"],
+        yes_no(sink["required"]),
+        sink["outcome"],
+        None if sink["seconds"] is None else span(sink["seconds"]),
+        sink["attempts"],
+        ", ".join(f"{count} {what}" for what, count in sink["cloudEvents"].items()),
+        sink["error"],
+    )
+
+
+def _vote(vote: Report) -> tuple[object, ...]:
+    early = vote["secondsBeforeApproveBy"]
+    return (
+        vote["approver"],
+        vote["resource"] or "all",
+        vote["decision"],
+        f"{datetime.fromisoformat(vote['at']):%H:%M:%SZ}",
+        span(early) if early >= 0 else f"{span(-early)} late",
+        yes_no(vote["verified"]),
+        vote["via"],
+    )
+
+
+def _refusal(one: Report) -> tuple[object, ...]:
+    whom = one["resource"] or "all"
+    return one["approver"], whom, one["decision"], one["reason"], one["via"], one["detail"]
+
+
+def _missing(approvals: Report) -> str:
+    """Who kept it from happening: each on a line of its own, or nothing."""
+    named = (
+        ("Missing", [one for one in approvals["missing"] if one not in ANYBODY]),
+        ("Held by", approvals["holds"]),
+        ("Listed to approve, and silent", approvals["silent"]),
+    )
+    return "".join(f"{what}: {printable(_listed(who))}\n" for what, who in named if who)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names)
+
+
+def _azure(azure: Report) -> str:
+    if azure["wouldBeTold"]:
+        early = azure["secondsBeforeApproveBy"]
+        side = f"{span(early)} before" if early >= 0 else f"{span(-early)} after"
+        at = datetime.fromisoformat(azure["at"]).astimezone(UTC)
+        return (
+            f"Azure would have been told at {at:%H:%M:%SZ}, {side} approveBy. It was told nothing."
+        )
+    why = " (approvals.dry_run)" if azure["dryRun"] else ""
+    return f"Azure would have been told nothing{why}, and was told nothing."

@@ -1,0 +1,81 @@
+"""The stream of the running bridge, as its CloudEvents, from where a reader left off."""
+
+import json
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from bridge.cli import client
+from bridge.cli.shell import Ask
+
+if TYPE_CHECKING:
+    from aiohttp import StreamReader
+
+PATH = "/api/v1/stream"
+SILENCE = 45.0
+"""Three heartbeats: a bridge that is silent for longer is not there any more."""
+_LARGEST = 1024 * 1024
+
+
+@dataclass(slots=True)
+class Place:
+    """How far the stream was read; None before it was ever reached."""
+
+    last: str | None = None
+
+
+@asynccontextmanager
+async def stream(ask: Ask, place: Place) -> AsyncGenerator[AsyncIterator[dict[str, Any]]]:
+    """CloudEvents after *place*, which moves along; it begins now when there is none.
+
+    The iterator ends when the bridge ends the stream. Raises `Unreachable` and `Refused`.
+    """
+    headers = {"Last-Event-ID": place.last} if place.last is not None else {}
+    request = client.Request("GET", PATH, headers=headers, timeout=None, silence=SILENCE)
+    async with client.reach(request, config=ask.config, token=ask.token, url=ask.url) as answer:
+        if answer.status != 200:
+            raise client.refusal(answer.status, await answer.read())
+        if answer.content_type != "text/event-stream":
+            raise client.Refused(answer.status, f"What answers {PATH} is not a bridge.")
+        yield _events(answer.content, place)
+
+
+async def _events(content: "StreamReader", place: Place) -> AsyncGenerator[dict[str, Any]]:
+    """An id counts even where no data is: the bridge tells where a stream began."""
+    given, size = place.last, 0
+    data: list[str] = []
+    async for line in _lines(content):
+        name, _, value = line.partition(": ")
+        size += len(line) + 1
+        if size > _LARGEST:
+            raise client.Unreachable("The bridge sent a CloudEvent of more than 1 MiB.")
+        if name == "id":
+            given = value
+        elif name == "data":
+            data.append(value)
+        elif not line:
+            if data:
+                yield _decoded("\n".join(data))
+            place.last, data, size = given, [], 0
+
+
+async def _lines(content: "StreamReader") -> AsyncGenerator[str]:
+    """Whole lines; a last one that was cut off is none."""
+    rest = b""
+    async for piece in content.iter_any():
+        *whole, rest = (rest + piece).split(b"\n")
+        for line in whole:
+            yield line.decode("utf-8", "replace")
+        if len(rest) > _LARGEST:
+            raise client.Unreachable("The bridge sent a line of more than 1 MiB.")
+
+
+def _decoded(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict) or not isinstance(found.get("data"), dict):
+        raise client.Unreachable("The bridge sent something that is not a CloudEvent.")
+    return found

@@ -1,0 +1,1 @@
+"""What `seb approve`, `hold`, `release` and `events --pending` share."""

@@ -1,0 +1,76 @@
+"""y/N for each scheduled event that can be approved, on a terminal."""
+
+import argparse
+import sys
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+
+from bridge.cli.shell import FAILED, Ask, talk, tell
+from bridge.cli.text import clock, names, printable
+from bridge.cli.voting.ballot import Event, Wish, ballots, find, open_here, spoken_for
+from bridge.cli.voting.cast import Voting
+from bridge.cli.voting.result import lines
+
+_WISH = Wish()
+_MATTERS = ("eventType", "resources", "notBefore")
+
+
+def is_interactive() -> bool:
+    """Whether somebody sits there who can be asked."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+@dataclass(slots=True)
+class Asking:
+    """Asks and approves one after the other: there may not be time to ask about all first."""
+
+    args: argparse.Namespace
+    _todo: deque[Event] = field(default_factory=deque)
+    _vm: str | None = None
+
+    def each(self, shown: Iterable[Event]) -> int:
+        """1 when something could not be approved. The end of the input is a no to all the rest."""
+        self._todo.extend(open_here(shown))
+        if self._todo and (code := talk(self.args, self._learn)):
+            return code
+        code = 0
+        while self._todo:
+            event = self._todo.popleft()
+            try:
+                yes = input(self._question(event)).strip().casefold() in {"y", "yes"}
+            except (EOFError, KeyboardInterrupt) as no:
+                tell("\n")
+                if isinstance(no, KeyboardInterrupt):
+                    raise
+                break
+            if yes:
+                code = max(code, talk(self.args, partial(self._approve, event)))
+        return code
+
+    async def _learn(self, ask: Ask) -> int:
+        self._vm = (await ask("GET", "/"))["vm"]
+        return 0
+
+    def _question(self, event: Event) -> str:
+        when = clock(event["notBefore"], datetime.now(UTC))
+        kind = f"{event['eventType']}{' (drill)' if event['drill'] else ''}"
+        about = f"{kind} of {names(event['resources'])}, not before {when}"
+        vm = spoken_for(event, _WISH, self._vm)
+        spoken = f" for {vm}" if vm else ""
+        return printable(f"{event['eventId']}: {about}. Approve{spoken}? y/N ")
+
+    async def _approve(self, shown: Event, ask: Ask) -> int:
+        """A yes is to what was shown: an event that is another by now is asked about again."""
+        events = (await ask("GET", "/api/v1/events"))["events"]
+        [event] = find([shown["eventId"]], events)[0] or [shown]
+        if open_here([event]) and any(event[name] != shown[name] for name in _MATTERS):
+            tell("It has changed meanwhile.\n")
+            self._todo.appendleft(event)
+            return 0
+        [ballot] = ballots([event], _WISH, self._vm)
+        verdicts = await Voting(ask).cast(ballot)
+        tell(lines(verdicts, datetime.now(UTC)))
+        return FAILED if any(one.bad for one in verdicts) else 0

@@ -1,0 +1,188 @@
+"""What became of a vote, in one line for the person who gave it: pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from bridge.cli.text import clock, printable
+from bridge.cli.voting.ballot import Ballot
+from bridge.policy.require import ANYBODY
+
+_PREFIX, _APPROVAL = "azure.scheduledevents.", "approval."
+_OVER = {
+    "started": "the event has started meanwhile",
+    "completed": "the event is over meanwhile",
+    "canceled": "the event is no longer announced",
+}
+_BAD = frozenset({"refused", "failed"})
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of one vote on one scheduled event, as far as it is known."""
+
+    event_id: str
+    outcome: str
+    decision: str
+    resource: str | None = None
+    reason: str | None = None
+    detail: str | None = None
+    approval_id: str | None = None
+    href: str = ""
+    missing: tuple[str, ...] = ()
+    holds: tuple[str, ...] = ()
+    not_before: str | None = None
+    dry_run: bool = False
+    would_grant: bool = False
+    drill: bool = False
+
+    @property
+    def bad(self) -> bool:
+        return self.outcome in _BAD
+
+    @property
+    def waits(self) -> bool:
+        """Whether the votes are enough and Azure has not taken them yet."""
+        return self.outcome == "pending" and self.reason is None and self.detail is None
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "eventId": self.event_id,
+            "decision": self.decision,
+            "resource": self.resource,
+            "outcome": self.outcome,
+            "reason": self.reason,
+            "detail": self.detail,
+            "missing": list(self.missing),
+            "holds": list(self.holds),
+            "dryRun": self.dry_run,
+            "drill": self.drill,
+            "approvalId": self.approval_id,
+        }
+
+
+def answered(answer: Mapping[str, Any], ballot: Ballot) -> list[Verdict]:
+    """What the bridge answered, one for each scheduled event."""
+    return [
+        Verdict(
+            one["eventId"],
+            one["outcome"],
+            ballot.wish.decision,
+            ballot.resource,
+            one["reason"],
+            one["detail"],
+            answer["approvalId"],
+            one["href"],
+        )
+        for one in answer["outcomes"]
+    ]
+
+
+def unknown(event_id: str, decision: str, near: str | None) -> Verdict:
+    """An id that no scheduled event here has: it is not sent, for it is most likely mistyped."""
+    hint = f"; did you mean {near}?" if near else "; seb events lists what there is"
+    detail = f"no scheduled event with this id was seen here{hint}"
+    return Verdict(event_id, "refused", decision, reason="unknown-event", detail=detail)
+
+
+def heard(verdict: Verdict, cloudevent: Mapping[str, Any]) -> Verdict:
+    """The verdict after one more piece of news; most have nothing to do with it."""
+    data, kind = cloudevent["data"], short(cloudevent)
+    if data.get("eventId") != verdict.event_id:
+        return verdict
+    if kind in _OVER:
+        return replace(verdict, detail=_OVER[kind])
+    if kind == f"{_APPROVAL}granted":
+        return replace(verdict, outcome="granted")
+    ours = data.get("approvalId") == verdict.approval_id
+    if kind == f"{_APPROVAL}failed" or (kind == f"{_APPROVAL}refused" and ours):
+        outcome = kind.removeprefix(_APPROVAL)
+        return replace(verdict, outcome=outcome, reason=data["reason"], detail=data["detail"])
+    return verdict
+
+
+def caught_up(verdict: Verdict, history: Sequence[Mapping[str, Any]]) -> Verdict:
+    """What its scheduled event's story says since it was last announced."""
+    for row in reversed(history):
+        if short(row["cloudevent"]) == "scheduled":
+            break
+        later = heard(verdict, row["cloudevent"])
+        if later != verdict:
+            return later
+    return verdict
+
+
+def explained(verdict: Verdict, event: Mapping[str, Any]) -> Verdict:
+    """A recorded vote, with what else is needed, as its scheduled event's story tells."""
+    told = [row["cloudevent"]["data"] for row in event["history"] if _records(row["cloudevent"])]
+    mine = [data for data in told if data["approvalId"] == verdict.approval_id]
+    found = (mine or told)[-1:]
+    verdict = replace(verdict, not_before=event["notBefore"], drill=event["drill"])
+    if not found:
+        return verdict
+    return replace(
+        verdict,
+        missing=tuple(found[0]["votes"]["missing"]),
+        holds=tuple(found[0]["votes"]["holds"]),
+        dry_run=found[0]["dryRun"],
+        would_grant=bool(found[0]["wouldGrant"]),
+    )
+
+
+def _records(cloudevent: Mapping[str, Any]) -> bool:
+    return short(cloudevent) == f"{_APPROVAL}recorded"
+
+
+def short(cloudevent: Mapping[str, Any]) -> str:
+    """`approval.granted` for `azure.scheduledevents.approval.granted.v1`."""
+    return str(cloudevent["type"]).removeprefix(_PREFIX).removesuffix(".v1")
+
+
+def lines(verdicts: Iterable[Verdict], now: datetime) -> str:
+    return "".join(
+        f"{printable(one.event_id)}  {printable(_sentence(one, now))}\n" for one in verdicts
+    )
+
+
+def _sentence(verdict: Verdict, now: datetime) -> str:
+    match verdict.outcome:
+        case "granted":
+            return f"granted: Azure was told, and the event may start at once{_besides(verdict)}"
+        case "recorded":
+            return "; ".join(_recorded(verdict, now))
+        case "pending":
+            waits = "the votes are enough; Azure has not answered yet, and is told again until then"
+            return f"pending: {verdict.detail or waits}"
+    reason = f" ({verdict.reason})" if verdict.reason else ""
+    return f"{verdict.outcome}{reason}: {verdict.detail or 'no reason was given'}{_hint(verdict)}"
+
+
+def _besides(verdict: Verdict) -> str:
+    return f"; {verdict.detail}" if verdict.detail else ""
+
+
+def _hint(verdict: Verdict) -> str:
+    return " (--resource VM)" if verdict.reason == "resource-required" else ""
+
+
+def _recorded(verdict: Verdict, now: datetime) -> Iterable[str]:
+    yield "recorded" + (f" for {verdict.resource}" if verdict.resource else "")
+    if verdict.decision == "hold":
+        yield f"Azure knows no veto: the event goes ahead at {_when(verdict, now)} all the same"
+        if verdict.drill:
+            yield "a drill: Azure is told nothing"
+        return
+    if verdict.missing == ANYBODY:
+        yield "nobody has approved yet"
+    elif verdict.missing:
+        yield f"still missing: {', '.join(verdict.missing)}"
+    if verdict.holds:
+        yield f"held by {', '.join(verdict.holds)}"
+    if verdict.dry_run:
+        told = "would be told now, but is not" if verdict.would_grant else "is told nothing"
+        yield f"{'a drill' if verdict.drill else 'dry run'}: Azure {told}"
+
+
+def _when(verdict: Verdict, now: datetime) -> str:
+    return clock(verdict.not_before, now) if verdict.not_before else "NotBefore"

@@ -1,0 +1,1 @@
+"""What any room may use, and that knows nothing of scheduled events."""

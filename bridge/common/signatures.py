@@ -1,0 +1,198 @@
+"""Standard Webhooks: how a message is signed, and whether one of our keys has signed it.
+
+Pure: what a key is read from, and whether a time is recent, is for others to say.
+"""
+
+import base64
+import binascii
+import hashlib
+import hmac
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from bridge.common.errors import Misconfigured
+
+ID, TIMESTAMP, SIGNATURE = "webhook-id", "webhook-timestamp", "webhook-signature"
+HEADERS = (ID, TIMESTAMP, SIGNATURE)
+
+MOST_SIGNATURES = 16
+_LONGEST_HEADER = 4096
+_ID = re.compile(r"[!-\-/-~]{1,256}")
+_TIMESTAMP = re.compile(r"[0-9]{1,11}")
+_HMAC_BYTES = range(24, 65)
+_SEED = 32
+
+Headers = Mapping[str, str] | Sequence[tuple[str, bytes]]
+
+
+class Mismatch(ValueError):
+    """No key of ours made this signature; the sentence says what is wrong."""
+
+
+class Unsigned(Mismatch):
+    """There is no signature at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """What a signature proves: the message's id, and when it was signed, in Unix seconds."""
+
+    id: str
+    timestamp: int
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key of one kind. What it is made of is never shown."""
+
+    version: Literal["v1", "v1a"]
+    private: bool
+    _material: Any = field(repr=False)
+
+    def sign(self, content: bytes) -> bytes:
+        if self.version == "v1":
+            return hmac.digest(self._material, content, hashlib.sha256)
+        if not self.private:
+            raise Misconfigured("a public key (whpk_) cannot sign; give the private one (whsk_)")
+        signature: bytes = self._material.sign(content)
+        return signature
+
+    def made(self, signature: bytes, content: bytes) -> bool:
+        """Whether this key made *signature*."""
+        if self.version == "v1":
+            return hmac.compare_digest(self.sign(content), signature)
+        from cryptography.exceptions import InvalidSignature  # noqa: PLC0415  only with Ed25519
+
+        public = self._material.public_key() if self.private else self._material
+        try:
+            public.verify(signature, content)
+        except InvalidSignature:
+            return False
+        return True
+
+
+def read_key(text: str) -> Key:
+    """A key as it is written: `whsec_…`, `whsk_…` or `whpk_…`. Raises `Misconfigured`."""
+    kind, _, encoded = text.partition("_")
+    if kind not in {"whsec", "whsk", "whpk"}:
+        raise Misconfigured("a key begins with whsec_ (HMAC), whsk_ or whpk_ (Ed25519)")
+    try:
+        raw = base64.b64decode(encoded, validate=True)
+    except ValueError:
+        raise Misconfigured(f"what follows {kind}_ in a key must be base64") from None
+    if kind == "whsec":
+        return _hmac(raw)
+    return _private(raw) if kind == "whsk" else _public(raw)
+
+
+def sign(keys: Sequence[Key], message_id: str, timestamp: int, body: bytes) -> dict[str, str]:
+    """The three headers for a message, with a signature by each of *keys*."""
+    if not _ID.fullmatch(message_id):
+        raise ValueError("a webhook-id has 1 to 256 visible ASCII characters, and no full stop")
+    content = _content(message_id, str(timestamp), body)
+    made = [f"{key.version},{_encode(key.sign(content))}" for key in keys]
+    return {ID: message_id, TIMESTAMP: str(timestamp), SIGNATURE: " ".join(made)}
+
+
+def verify(keys: Iterable[Key], headers: Headers, body: bytes) -> Signed:
+    """What the signature proves if one of *keys* made it. Raises `Mismatch`, and nothing else.
+
+    Every key and every signature is tried, so that the time it takes tells nothing about them.
+    """
+    message_id, timestamp, listed = _claim(headers)
+    content = _content(message_id, timestamp, body)
+    found = False
+    for key in keys:
+        for version, signature in listed:
+            found |= version == key.version and key.made(signature, content)
+    if not found:
+        raise Mismatch("none of the known keys made its signature")
+    return Signed(message_id, int(timestamp))
+
+
+def is_signed(headers: Headers) -> bool:
+    """Whether a message claims to be signed."""
+    pairs = headers.items() if isinstance(headers, Mapping) else headers
+    return any(name.lower() == SIGNATURE for name, _ in pairs)
+
+
+def _content(message_id: str, timestamp: str, body: bytes) -> bytes:
+    return b"%b.%b.%b" % (message_id.encode(), timestamp.encode(), body)
+
+
+def _claim(headers: Headers) -> tuple[str, str, list[tuple[str, bytes]]]:
+    found = _texts(headers)
+    if SIGNATURE not in found:
+        raise Unsigned("it is not signed")
+    message_id, timestamp = found.get(ID, ""), found.get(TIMESTAMP, "")
+    if not _ID.fullmatch(message_id):
+        raise Mismatch("its webhook-id must be 1 to 256 visible characters, and no full stop")
+    if not _TIMESTAMP.fullmatch(timestamp):
+        raise Mismatch("its webhook-timestamp must be a whole number of seconds")
+    parts = found[SIGNATURE].split(" ")
+    if len(parts) > MOST_SIGNATURES:
+        raise Mismatch(f"it has more than {MOST_SIGNATURES} signatures")
+    return message_id, timestamp, [one for part in parts if (one := _signature(part))]
+
+
+def _texts(headers: Headers) -> dict[str, str]:
+    pairs = headers.items() if isinstance(headers, Mapping) else headers
+    found: dict[str, str] = {}
+    for spelt, value in pairs:
+        name = spelt.lower()
+        if name not in HEADERS:
+            continue
+        if name in found or len(value) > _LONGEST_HEADER:
+            raise Mismatch(f"its header {name} stands twice, or is too long")
+        try:
+            found[name] = value if isinstance(value, str) else value.decode("ascii")
+        except UnicodeDecodeError:
+            raise Mismatch(f"its header {name} is not ASCII") from None
+    return found
+
+
+def _signature(part: str) -> tuple[str, bytes] | None:
+    """One of the list; what cannot be read matches nothing."""
+    version, _, encoded = part.partition(",")
+    try:
+        return version, base64.b64decode(encoded, validate=True)
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _encode(raw: bytes) -> str:
+    return base64.b64encode(raw).decode("ascii")
+
+
+def _hmac(raw: bytes) -> Key:
+    if len(raw) not in _HMAC_BYTES:
+        raise Misconfigured(f"a whsec_ key has 24 to 64 bytes, not {len(raw)}")
+    return Key("v1", private=True, _material=raw)
+
+
+def _private(raw: bytes) -> Key:
+    """A seed, or a seed and its public key, as libsodium keeps them."""
+    if len(raw) not in (_SEED, 2 * _SEED):
+        raise Misconfigured(f"a whsk_ key has 32 or 64 bytes, not {len(raw)}")
+    material = _ed25519().Ed25519PrivateKey.from_private_bytes(raw[:_SEED])
+    if raw[_SEED:] and material.public_key().public_bytes_raw() != raw[_SEED:]:
+        raise Misconfigured("the two halves of a whsk_ key do not belong together")
+    return Key("v1a", private=True, _material=material)
+
+
+def _public(raw: bytes) -> Key:
+    if len(raw) != _SEED:
+        raise Misconfigured(f"a whpk_ key has 32 bytes, not {len(raw)}")
+    return Key("v1a", private=False, _material=_ed25519().Ed25519PublicKey.from_public_bytes(raw))
+
+
+def _ed25519() -> Any:
+    """Imported when somebody has such a key: HMAC needs no library."""
+    try:
+        from cryptography.hazmat.primitives.asymmetric import ed25519  # noqa: PLC0415
+    except ImportError:
+        extra = "pip install 'scheduled-events-bridge[ed25519]'"
+        raise Misconfigured(f"Ed25519 keys need a library; install it with: {extra}") from None
+    return ed25519

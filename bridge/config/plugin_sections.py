@@ -1,0 +1,183 @@
+"""The parts that have names and types: each sink and approval source, read by its own plugin."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from pydantic import ValidationError
+
+from bridge.config.errors import Problem, explain
+from bridge.config.values import SINK_NAME
+from bridge.plugins import (
+    ApprovalSettings,
+    FormatSettings,
+    Misconfigured,
+    Settings,
+    SinkSettings,
+    find_approvals,
+    find_format,
+    find_sink,
+    format_data,
+    installed_approvals,
+    installed_sinks,
+    read_format,
+)
+from bridge.policy.votes import OWN_CHANNELS
+
+S = TypeVar("S", bound=Settings)
+_SIGNED = (
+    "signed needs a key in approvals.allow, and there is none; with transport the broker's own "
+    "access control decides who may publish"
+)
+
+
+def build_sinks(data: Any) -> tuple[dict[str, SinkSettings], list[Problem]]:
+    """Every sink by its name, and all that is wrong with any of them."""
+
+    def build(settings: Mapping[str, Any]) -> SinkSettings:
+        model = find_sink(settings["type"]).settings
+        if settings.get("format") is not None:
+            settings = {**settings, "format": _format(settings["format"])}
+        return model.model_validate(settings)  # type: ignore[no-any-return]
+
+    def model(kind: str) -> type[Settings]:
+        return find_sink(kind).settings
+
+    return _each(_Kind(("sinks",), "a sink", build, model, sorted(installed_sinks())), data)
+
+
+def _format(written: Any) -> FormatSettings:
+    """Its own plugin reads it; what is wrong with it stands under the sink's `format`."""
+    try:
+        return read_format(written)
+    except Misconfigured as error:
+        raise _Faulty([Problem(("format",), str(error))]) from error
+    except ValidationError as error:
+        data = format_data(written)
+        found = explain(error, find_format(data["type"]).settings, data)
+        raise _Faulty([Problem(("format", *one.path), one.text) for one in found]) from error
+
+
+def build_sources(
+    data: Any, written: Any, sinks: Mapping[str, SinkSettings], allow: Any = ()
+) -> tuple[dict[str, ApprovalSettings], list[Problem]]:
+    """Every approval source by its name; `sink: NAME` takes the connection of that sink."""
+    place = ("approvals", "from")
+    if isinstance(data, dict):
+        data = {name: _joined(settings, written) for name, settings in data.items()}
+
+    def build(settings: Mapping[str, Any]) -> ApprovalSettings:
+        return find_approvals(settings["type"]).settings.model_validate(settings)  # type: ignore[no-any-return]
+
+    def model(kind: str) -> type[Settings]:
+        return find_approvals(kind).settings
+
+    kind = _Kind(place, "an approval source", build, model, sorted(installed_approvals()))
+    found, problems = _each(kind, data)
+    problems += [
+        Problem((*place, name), text)
+        for name, source in found.items()
+        for text in _faults(name, source, sinks, allow)
+    ]
+    return found, problems
+
+
+def _joined(settings: Any, written: Any) -> Any:
+    """Put the connection of the named sink under the source's own keys."""
+    if not isinstance(settings, dict) or not isinstance(settings.get("sink"), str):
+        return settings
+    if "type" in settings:
+        return settings
+    own = {key: value for key, value in settings.items() if key != "sink"}
+    sink = written.get(settings["sink"]) if isinstance(written, dict) else None
+    if not isinstance(sink, dict) or not isinstance(sink.get("type"), str):
+        return settings
+    try:
+        shared = find_approvals(sink["type"]).settings.SHARED
+    except Misconfigured:
+        return {"type": sink["type"], **own}
+    return {"type": sink["type"], **{k: sink[k] for k in shared if k in sink}, **own}
+
+
+def _faults(
+    name: str, source: ApprovalSettings, sinks: Mapping[str, SinkSettings], allow: Any
+) -> list[str]:
+    if name in OWN_CHANNELS:
+        return [f"is a name that the bridge itself uses ({', '.join(sorted(OWN_CHANNELS))})"]
+    found = [
+        f"listens where sink {sink_name} publishes; events and approvals need topics of their own"
+        for sink_name, sink in sinks.items()
+        if source.overlaps(sink)
+    ]
+    return [*found, _SIGNED] if source.trust == "signed" and not _has_key(name, allow) else found
+
+
+def _has_key(source: str, allow: Any) -> bool:
+    """Whether an entry as it is written has a key that may be used on that source."""
+    entries = allow if isinstance(allow, list) else []
+    return any(
+        isinstance(one, dict) and one.get("keys") and one.get("via") in (None, source)
+        for one in entries
+    )
+
+
+class _Faulty(Exception):
+    """A part that is read by a plugin of its own, with all that is wrong with it."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        super().__init__()
+        self.problems = problems
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind(Generic[S]):
+    """Sinks or approval sources: where they stand, and what reads one."""
+
+    place: tuple[str, ...]
+    word: str
+    build: Callable[[Mapping[str, Any]], S]
+    model: Callable[[str], type[Settings]]
+    types: Sequence[str]
+
+
+def _each(kind: _Kind[S], data: Any) -> tuple[dict[str, S], list[Problem]]:
+    if not isinstance(data, dict):
+        return {}, [Problem(kind.place, "must be a mapping of names to settings")]
+    built: dict[str, S] = {}
+    problems: list[Problem] = []
+    for name, settings in data.items():
+        found = _one(kind, name, settings)
+        if isinstance(found, list):
+            problems += [Problem((*kind.place, name, *one.path), one.text) for one in found]
+        else:
+            built[name] = found
+    return built, problems
+
+
+def _one(kind: _Kind[S], name: str, data: Any) -> S | list[Problem]:
+    if not SINK_NAME.fullmatch(name):
+        rule = "name is up to 63 of a-z 0-9 . _ -, the first a-z or 0-9"
+        return [Problem((), f"{kind.word}'s {rule}")]
+    if isinstance(data, dict) and "sink" in data:
+        return [Problem(("sink",), _bad_sink(data))]
+    if not isinstance(data, dict) or not isinstance(data.get("type"), str):
+        return [Problem((), f"needs a type; there are {', '.join(kind.types)}")]
+    return _built(kind, data)
+
+
+def _built(kind: _Kind[S], data: Mapping[str, Any]) -> S | list[Problem]:
+    try:
+        return kind.build(data)
+    except _Faulty as error:
+        return error.problems
+    except Misconfigured as error:
+        return [Problem(("type",), str(error))]
+    except ValidationError as error:
+        return explain(error, kind.model(data["type"]), data)
+
+
+def _bad_sink(data: Mapping[str, Any]) -> str:
+    """A sink that could be joined is no longer named here."""
+    if "type" in data:
+        return "stands beside type; give one of them"
+    return f"there is no sink {data['sink']!r}"

@@ -1,0 +1,1 @@
+"""What Azure says, what happened, and the CloudEvents about it; pure."""

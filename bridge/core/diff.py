@@ -1,0 +1,199 @@
+"""The state machine: what happened to each scheduled event between what we knew and a document."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from bridge.core.ids import digest, number, timestamp
+from bridge.core.model import SCHEDULED, STARTED, Document, ScheduledEvent
+from bridge.core.state import Ended, Facts, State, Step, Tracked, Transition, What
+
+SETTLING = timedelta(minutes=5)
+"""How long absence proves nothing, once the service may be enabling itself again."""
+SILENCE = timedelta(hours=24)
+"""A gap after which Azure has disabled the service."""
+REMEMBERED = timedelta(days=30)
+"""How long the end of an event is remembered, so that its return is a new life."""
+
+_ENDED = frozenset({"completed", "canceled", "cancelled"})
+
+
+def transitions(before: State, after: Document, facts: Facts) -> Step:
+    """Compare what we knew with a document; pure, and the same for the same input."""
+    before = _forget(_settle(before, after, facts), facts.now)
+    seen = {event.key: event for event in after.events if event.status.casefold() not in _ENDED}
+    tracked: dict[str, Tracked] = {}
+    found: list[Transition] = []
+    for key, event in seen.items():
+        tracked[key], happened = _present(before, event, facts)
+        found.extend(happened)
+    ended = dict(before.ended)
+    for key, known in before.tracked.items():
+        if key in seen:
+            continue
+        kept, happened = _absent(known, before.settle_until, facts)
+        found.extend(happened)
+        if kept is not None:
+            tracked[key] = kept
+        elif known.announced:
+            ended[key] = Ended(known.life, facts.now)
+    state = replace(
+        before,
+        tracked=tracked,
+        ended=ended,
+        incarnation=after.incarnation,
+        last_good=facts.now,
+        boot_id=facts.boot_id or before.boot_id,
+    )
+    return Step(state, tuple(found), tuple(_regressed(before, seen)))
+
+
+def unannounced(state: State) -> State:
+    """The same knowledge, as if nothing pending had been announced in its present life."""
+    tracked = {key: replace(known, announced=False) for key, known in state.tracked.items()}
+    return replace(state, tracked=tracked)
+
+
+def in_scope(known: Tracked, facts: Facts) -> bool:
+    """While the VM's name is unknown nothing may be dropped, so everything is in scope."""
+    return facts.scope == "all" or known.affected is not False
+
+
+def _settle(state: State, after: Document, facts: Facts) -> State:
+    """Note whether from here on, for a while, absence proves nothing."""
+    booted = None not in (state.boot_id, facts.boot_id) and state.boot_id != facts.boot_id
+    silent = state.last_good is not None and facts.now - state.last_good > SILENCE
+    if booted:
+        tracked = {key: replace(known, booted=True) for key, known in state.tracked.items()}
+        state = replace(state, tracked=tracked)
+    if booted or silent or _went_down(state.incarnation, after.incarnation):
+        return replace(state, settle_until=facts.now + SETTLING)
+    if state.settle_until is not None and facts.now >= state.settle_until:
+        return replace(state, settle_until=None)
+    return state
+
+
+def _went_down(before: int | str | None, after: int | str | None) -> bool:
+    try:
+        return int(after or 0) < int(before or 0)
+    except ValueError:
+        return False
+
+
+def _forget(state: State, now: datetime) -> State:
+    recent = {key: end for key, end in state.ended.items() if now - end.at < REMEMBERED}
+    return replace(state, ended=recent)
+
+
+def _regressed(before: State, seen: Mapping[str, ScheduledEvent]) -> Iterator[str]:
+    for key, known in before.tracked.items():
+        if key in seen and known.event.status == STARTED and _status(seen[key]) == SCHEDULED:
+            yield key
+
+
+def _status(event: ScheduledEvent) -> str:
+    """Only `Started` means started; a status that we do not know is not a start."""
+    return STARTED if event.status.casefold() == "started" else SCHEDULED
+
+
+def _present(
+    before: State, event: ScheduledEvent, facts: Facts
+) -> tuple[Tracked, list[Transition]]:
+    affected = event.names(facts.vm_name) if facts.vm_name else None
+    known = before.tracked.get(event.key)
+    if known is None:
+        last = before.ended.get(event.key)
+        event = replace(event, status=_status(event))
+        known = Tracked(event, life=last.life + 1 if last else 1, affected=affected)
+        return _first(known, facts)
+    now = replace(known, event=_merge(known.event, event), affected=affected)
+    now = replace(now, missing_since=None, booted=False)
+    if not known.announced:
+        return _first(now, facts)
+    return _again(known, now, facts)
+
+
+def _merge(old: ScheduledEvent, new: ScheduledEvent) -> ScheduledEvent:
+    """Transitions are one-way, and NotBefore (empty once started) keeps its last known value."""
+    started = STARTED in (old.status, _status(new))
+    status = STARTED if started else SCHEDULED
+    return replace(new, status=status, not_before=new.not_before or old.not_before)
+
+
+def _first(known: Tracked, facts: Facts) -> tuple[Tracked, list[Transition]]:
+    """Announce what has come into sight, or into scope."""
+    if not in_scope(known, facts):
+        return known, []
+    what: What = "started" if known.event.status == STARTED else "scheduled"
+    states = {digest(known.event): 1}
+    happened = Transition(what, known.event, known.life, known.affected)
+    since = known.since or facts.now
+    return replace(known, announced=True, states=states, since=since), [happened]
+
+
+def _again(known: Tracked, now: Tracked, facts: Facts) -> tuple[Tracked, list[Transition]]:
+    """Say what changed in an event that was announced before."""
+    if known.event.status == STARTED:
+        return now, []
+    if now.event.status == STARTED:
+        happened = Transition("started", now.event, now.life, now.affected, SCHEDULED)
+        return now, [happened]
+    state = digest(now.event)
+    stays = in_scope(now, facts)
+    leaves = in_scope(known, facts) and not stays
+    if not (leaves or (stays and state != digest(known.event))):
+        return now, []
+    repeat = now.states.get(state, 0)
+    updated = Transition(
+        "updated",
+        now.event,
+        now.life,
+        now.affected,
+        SCHEDULED,
+        changes=_changes(known.event, now.event),
+        repeat=repeat,
+    )
+    return replace(now, states={**now.states, state: repeat + 1}), [updated]
+
+
+def _changes(old: ScheduledEvent, new: ScheduledEvent) -> dict[str, Any]:
+    def view(event: ScheduledEvent) -> dict[str, Any]:
+        return {
+            "notBefore": timestamp(event.not_before) if event.not_before else None,
+            "resources": sorted(set(event.resources)),
+            "eventType": event.event_type,
+            "description": event.description,
+            "durationInSeconds": number(event.duration),
+        }
+
+    was, is_now = view(old), view(new)
+    return {k: {"from": was[k], "to": is_now[k]} for k in was if was[k] != is_now[k]}
+
+
+def _absent(
+    known: Tracked, settle_until: datetime | None, facts: Facts
+) -> tuple[Tracked | None, list[Transition]]:
+    """Gone, or only out of sight for a while."""
+    event = known.event
+    since = known.missing_since or facts.now
+    if facts.vm_name:  # it may have become known after the event was last seen
+        known = replace(known, affected=event.names(facts.vm_name))
+    if event.status != STARTED and settle_until is not None and facts.now < settle_until:
+        return replace(known, missing_since=since), []
+    if not known.announced:
+        return None, []
+    what: What = "completed" if _was_done(known, since, facts) else "canceled"
+    inferred = event.status != STARTED or not facts.watching
+    return None, [Transition(what, event, known.life, known.affected, event.status, inferred)]
+
+
+def _was_done(known: Tracked, since: datetime, facts: Facts) -> bool:
+    """Whether an event that is gone has run, even if its start was never seen."""
+    event = known.event
+    return (
+        event.status == STARTED
+        or event.key in facts.approved
+        or (event.not_before is not None and since >= event.not_before)
+        or (known.booted and known.affected is True and event.event_type.casefold() != "freeze")
+    )

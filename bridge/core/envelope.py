@@ -1,0 +1,143 @@
+"""The envelope of our CloudEvents: attributes, the size limit, and the SDK that writes them."""
+
+import json
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from bridge.core.cloudevent import CloudEvent
+from bridge.core.ids import safe_id, safe_name
+from bridge.core.model import writable
+from bridge.core.observer import Observer
+
+PREFIX = "azure.scheduledevents."
+LIMIT = 65536
+"""The size that every CloudEvents intermediary must forward."""
+
+_Data = dict[str, Any]
+_BANDS = ((21, "FATAL"), (17, "ERROR"), (13, "WARN"), (9, "INFO"))
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A CloudEvent before it is written: what varies from one to the next."""
+
+    kind: str
+    id: str
+    time: datetime
+    schema: str
+    severity: int
+    event_id: str | None
+    data: dict[str, Any]
+    causation: str | None = None
+
+
+def write(letter: Letter, observer: Observer) -> CloudEvent:
+    """Encode, leaving out the least useful until it is small enough for every transport."""
+    letter = replace(letter, data=writable(letter.data))
+    result = _encode(letter, observer)
+    for shorten in (_without_extra, _short_descriptions, _fewer_resources, _fewer_pending, _clip):
+        if len(result.body) <= LIMIT:
+            break
+        letter = replace(letter, data=shorten(letter.data))
+        result = _encode(letter, observer)
+    return result
+
+
+def _without_extra(data: _Data) -> _Data:
+    return _without(data, "extra")
+
+
+def _short_descriptions(data: _Data) -> _Data:
+    """A snapshot's readers have the descriptions from when the events were announced."""
+    short = dict(data)
+    if data.get("description"):
+        short["description"] = data["description"][:1024]
+    if "changes" in data:
+        short["changes"] = _without(data["changes"], "description")
+    if "pending" in data:
+        short["pending"] = [{**event, "description": None} for event in data["pending"]]
+    return short
+
+
+def _fewer_resources(data: _Data, room: int = LIMIT // 2) -> _Data:
+    short = dict(data)
+    if "changes" in data:
+        short["changes"] = _without(data["changes"], "resources")
+    if "resources" in data:
+        short = _cut(short, "resources", room)
+    if data.get("pending"):
+        share = room // len(data["pending"])
+        short["pending"] = [_cut(event, "resources", share) for event in data["pending"]]
+    return short
+
+
+def _fewer_pending(data: _Data, room: int = LIMIT * 3 // 4) -> _Data:
+    return _cut(data, "pending", room) if "pending" in data else data
+
+
+def _clip(data: _Data) -> _Data:
+    """The last resort, for input that nobody sends in good faith: the beginning of everything."""
+    short = _fewer_pending(_fewer_resources(data, LIMIT // 8), LIMIT // 4)
+    if "changes" in data:
+        short["changes"] = {}
+    return {name: _beginning(value, LIMIT * 3 // 8) for name, value in short.items()}
+
+
+def _beginning(value: Any, room: int) -> Any:
+    if isinstance(value, str):
+        return value[:128]
+    if isinstance(value, list):
+        return _fitting([_beginning(item, room // 6) for item in value], room)
+    if isinstance(value, dict):
+        return dict(_fitting([(k[:128], _beginning(v, room // 6)) for k, v in value.items()], room))
+    return value
+
+
+def _without(data: _Data, left_out: str) -> _Data:
+    return {name: value for name, value in data.items() if name != left_out}
+
+
+def _cut(data: _Data, name: str, room: int) -> _Data:
+    """Keep as many as fit, and say how many were left out."""
+    kept = _fitting(data[name], room)
+    lost = len(data[name]) - len(kept) + data.get(f"{name}Truncated", 0)
+    return {**data, name: kept, f"{name}Truncated": lost} if lost else data
+
+
+def _fitting(items: list[Any], room: int) -> list[Any]:
+    kept = []
+    for item in items:
+        room -= len(json.dumps(item)) + 2
+        if room < 0:
+            break
+        kept.append(item)
+    return kept
+
+
+def _encode(letter: Letter, observer: Observer) -> CloudEvent:
+    # Imported when first needed: until there is something to say the SDK costs nothing.
+    from cloudevents.core.formats.json import JSONFormat  # noqa: PLC0415
+    from cloudevents.core.v1.event import CloudEvent as Built  # noqa: PLC0415
+
+    subject = safe_id(letter.event_id) if letter.event_id else safe_name(observer.name)
+    attributes: dict[str, Any] = {
+        "specversion": "1.0",
+        "type": f"{PREFIX}{letter.kind}.v1",
+        "source": observer.events_source(),
+        "id": letter.id,
+        "time": letter.time,
+        "subject": subject,
+        "datacontenttype": "application/json",
+        "dataschema": f"urn:scheduled-events-bridge:schema:{letter.schema}:v1",
+        "partitionkey": subject,
+        "observer": safe_name(observer.name),
+        "severitynumber": letter.severity,
+        "severitytext": next(name for least, name in _BANDS if letter.severity >= least),
+    }
+    if letter.event_id:
+        attributes["correlationid"] = subject
+    if letter.causation:
+        attributes["causationid"] = safe_id(letter.causation)
+    body = JSONFormat().write(Built(attributes, letter.data))
+    return CloudEvent(letter.id, f"{PREFIX}{letter.kind}.v1", subject, body)

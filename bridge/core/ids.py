@@ -1,0 +1,61 @@
+"""Deterministic ids, and attribute values that every SDK and transport reads alike."""
+
+import hashlib
+import json
+import re
+from datetime import UTC, datetime
+from uuid import UUID, uuid5
+
+from bridge.core.model import ScheduledEvent
+
+NAMESPACE = UUID("3a6e8a52-6f0b-5c7e-9d43-1b0c5f2a7e61")
+"""Part of version 1 of the contract: with another namespace every id would change."""
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9\-._~/:()]")
+_PLAIN_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+
+
+def identify(*parts: str) -> str:
+    """The same parts give the same id, after a restart and on every VM."""
+    return str(uuid5(NAMESPACE, "\x1f".join(parts)))
+
+
+def digest(event: ScheduledEvent) -> str:
+    """SHA-256 of what `updated` is about; blind to the order of Resources."""
+    state = [
+        timestamp(event.not_before) if event.not_before else None,
+        sorted(set(event.resources)),
+        event.event_type,
+        event.description,
+        number(event.duration),
+    ]
+    text = json.dumps(state, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def number(value: float | None) -> float | None:
+    """5.0 and 5 are the same number and must be written alike."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def timestamp(moment: datetime) -> str:
+    """RFC 3339 in UTC, with milliseconds only where there are some."""
+    moment = moment.astimezone(UTC)
+    precision = "milliseconds" if moment.microsecond // 1000 else "seconds"
+    return moment.isoformat(timespec=precision).replace("+00:00", "Z")
+
+
+def safe_name(value: str) -> str:
+    """Replace what transports disagree on, and stay distinct by a piece of the original's hash."""
+    cleaned = _UNSAFE.sub("_", value)
+    if cleaned == value:
+        return value
+    original = hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{cleaned}~{original[:8]}"
+
+
+def safe_id(value: str) -> str:
+    """An EventId or approval id as an attribute or topic level; strange ones become their hash."""
+    if _PLAIN_ID.fullmatch(value):
+        return value
+    return f"sha256-{hashlib.sha256(value.encode('utf-8', 'surrogatepass')).hexdigest()}"

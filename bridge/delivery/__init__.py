@@ -1,0 +1,1 @@
+"""From the journal to one sink: in order, and at least once."""

@@ -1,0 +1,42 @@
+"""Which keys a sink has to wait for: only the one that failed, and for how long."""
+
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from bridge.common.supervise import backoff
+from bridge.delivery.rules import asked_wait, longest_wait, shortest_notice
+from bridge.journal import Row
+from bridge.plugins import Result, Unavailable
+
+
+@dataclass(slots=True)
+class Holds:
+    """Keys that failed, each until when it is left alone."""
+
+    _until: dict[str, float] = field(default_factory=dict)
+
+    def keys(self) -> frozenset[str]:
+        """Those that must still wait."""
+        now = time.monotonic()
+        self._until = {key: until for key, until in self._until.items() if until > now}
+        return frozenset(self._until)
+
+    def soonest(self) -> float | None:
+        """Seconds until the first of them may be tried again; None when there are none."""
+        first = min(self._until.values(), default=None)
+        return None if first is None else first - time.monotonic()
+
+    def hold(self, rows: Sequence[Row], results: Sequence[Result]) -> None:
+        """Only the key that failed waits; what failed together is tried again together."""
+        now, draw = time.monotonic(), random.random()
+        for row, result in zip(rows, results, strict=True):
+            if isinstance(result, Unavailable):
+                most = longest_wait(shortest_notice([row.event], time.time()))
+                wait = backoff(row.attempts + 1, most=most, rng=lambda: draw)
+                self._until[row.event.key] = now + (asked_wait(result) or wait)
+
+    def release(self) -> None:
+        """Nothing has to wait any more."""
+        self._until.clear()

@@ -1,0 +1,232 @@
+"""From the journal to one sink: in order per key, at least once, never hindering another sink."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from bridge.common.supervise import attempt, backoff, heard
+from bridge.delivery.backoff import Holds
+from bridge.delivery.outbox import Outgoing
+from bridge.delivery.results import Broken, failures, farewell, verdict
+from bridge.delivery.rules import (
+    asked_wait,
+    attempt_timeout,
+    checked,
+    longest_wait,
+    shortest_notice,
+)
+from bridge.delivery.vote_on_success import CastVote, cast, nobody
+from bridge.journal import Journal, Row
+from bridge.plugins import Gone, Place, Result, Send, SinkPlugin, SinkSettings, Unavailable
+from bridge.runtime.status import SinkState, SinkStatus
+
+log = logging.getLogger(__name__)
+
+BREATH = 1.0
+"""The longest pause before a sink is entered anew because a whole batch failed."""
+_LEVELS = {"unavailable": logging.WARNING, "stopped": logging.ERROR}
+
+
+@dataclass(slots=True)
+class Loss:
+    """What a sink says of a far side that went away while there was nothing to send."""
+
+    news: asyncio.Event
+    problem: Unavailable | None = None
+
+    def tell(self, problem: Unavailable) -> None:
+        """The first reason is the true one."""
+        self.problem = self.problem or problem
+        self.news.set()
+
+
+@dataclass(slots=True)
+class Dispatcher:
+    """One sink's worker. `run` never returns; cancel it when the time for draining is over."""
+
+    name: str
+    plugin: SinkPlugin[Any]
+    settings: SinkSettings
+    place: Callable[[], Place]
+    journal: Journal
+    status: SinkStatus
+    vote: CastVote = nobody
+    outgoing: Outgoing = field(init=False)
+    _limit: int = field(init=False)
+    _holds: Holds = field(default_factory=Holds)
+    _entries_failed: int = 0
+    _breaks: int = 0
+    _asked: float = 0.0
+    _busy: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _entered: Place = field(default_factory=Place)
+
+    def __post_init__(self) -> None:
+        self.outgoing = Outgoing(self.name, self.settings, self.journal, self.status)
+        self._limit = self.settings.largest_batch
+
+    async def run(self) -> None:
+        """Enter the sink, send until it must be entered anew, and so on."""
+        with self.journal.news() as news:
+            while True:
+                await self._while_stopped(news)
+                stack = AsyncExitStack()
+                try:
+                    await self._session(stack, news)
+                finally:
+                    await self._leave(stack)
+
+    async def _while_stopped(self, news: asyncio.Event) -> None:
+        """Send nothing until somebody resumes the sink."""
+        while self.stopped:
+            news.clear()
+            await heard(news, await self.outgoing.give_up())
+
+    async def _session(self, stack: AsyncExitStack, news: asyncio.Event) -> None:
+        if self._breaks:
+            breath = backoff(self._breaks, first=BREATH / 16, most=BREATH)
+            await asyncio.sleep(max(breath, self._asked))
+        limit = self._time_for(await self._next())
+        loss = Loss(news)
+        send = await attempt(self._enter(stack, loss), limit)
+        if isinstance(send, Unavailable):
+            await self._not_entered(send, news)
+            return
+        if self._entries_failed or self.status.state == "starting":
+            self._change("connected", None)
+        self._entries_failed = 0
+        await self._pump(send, news, loss)
+
+    async def _enter(self, stack: AsyncExitStack, loss: Loss) -> Send:
+        self._entered = self.place()
+        here = replace(self._entered, sink=self.name, lost=loss.tell)
+        return await stack.enter_async_context(self.plugin.open(self.settings, here))
+
+    async def _leave(self, stack: AsyncExitStack) -> None:
+        """A sink that cannot let go keeps nobody waiting for ever."""
+        problem = await attempt(stack.aclose(), self.settings.retry.timeout)
+        if isinstance(problem, Unavailable):
+            log.warning("sink.not_closed", extra={"sink": self.name, "error": str(problem)})
+
+    async def drained(self) -> None:
+        await self.outgoing.drained()
+
+    async def between_batches(self) -> None:
+        """Wait until no batch is under way, so that stopping leaves nothing in doubt."""
+        async with self._busy:
+            return
+
+    @property
+    def stopped(self) -> bool:
+        return self.status.state == "stopped"
+
+    async def _not_entered(self, problem: Unavailable, news: asyncio.Event) -> None:
+        """The far side is not there: that is a failed attempt for what waits at the head."""
+        self._failed(problem)
+        rows = await self._next()
+        await self._judge(rows, [problem] * len(rows))
+        if self.stopped:
+            return
+        self._entries_failed += 1
+        asked = asked_wait(problem)
+        wait = asked or backoff(self._entries_failed, most=_patience(rows))
+        until = time.monotonic() + wait
+        while await heard(news, until - time.monotonic()):
+            news.clear()
+            # What came may have less notice than what was there.
+            if not asked:
+                until = min(until, time.monotonic() + _patience(await self._next()))
+
+    async def _pump(self, send: Send, news: asyncio.Event, loss: Loss) -> None:
+        """Send until a batch fails as a whole, or the sink must be entered anew, or never."""
+        while not self.stopped:
+            news.clear()
+            if loss.problem is not None:
+                self._lose(loss.problem)
+                return
+            if self.place() != self._entered:  # a name is known now, for topics and client ids
+                return
+            rows = await self._next()
+            if not rows:
+                await heard(news, self._holds.soonest())
+                continue
+            async with self._busy:
+                results = await self._send(send, rows)
+                results = await self._judge(rows, results)
+                self._pace(rows, results)
+            if isinstance(results, Broken):
+                return
+
+    def _lose(self, problem: Unavailable) -> None:
+        """No attempt has failed: once the sink is entered anew all is well."""
+        self._failed(problem)
+        self._entries_failed = self._entries_failed or 1
+        self._breaks, self._asked = self._breaks + 1, asked_wait(problem) or 0.0
+
+    async def _next(self) -> list[Row]:
+        return await self.outgoing.next(self._limit, self._holds.keys())
+
+    def _time_for(self, rows: Sequence[Row]) -> float:
+        return attempt_timeout(self.settings.retry.timeout, _notice(rows))
+
+    async def _send(self, send: Send, rows: Sequence[Row]) -> Sequence[Result]:
+        async def sent() -> list[Result]:
+            return checked(await send([row.event for row in rows]), len(rows))
+
+        results = await attempt(sent(), self.settings.longest_send or self._time_for(rows))
+        return Broken([results] * len(rows)) if isinstance(results, Unavailable) else results
+
+    async def _judge(self, rows: Sequence[Row], given: Sequence[Result]) -> Sequence[Result]:
+        """Cast votes, write down what became of each, and say what changed."""
+        limit = self.settings.retry.timeout
+        results = await cast(rows, given, lambda event: self.vote(event, self.name), limit)
+        now, max_age = time.time(), self.settings.retry.max_age
+        pairs = zip(rows, results, strict=True)
+        await self.outgoing.settle(rows, [verdict(*pair, now, max_age) for pair in pairs])
+        failed = failures(results)
+        self.status.attempts_failed += len(failed)
+        if gone := farewell(results):
+            self._failed(gone)
+        elif rows and len(failed) == len(rows):
+            self._failed(failed[0])
+        elif rows:
+            self._change("connected", None)
+        return results
+
+    def _pace(self, rows: Sequence[Row], results: Sequence[Result]) -> None:
+        """Smaller batches after one that failed as a whole, and longer waits for keys that fail."""
+        if isinstance(results, Broken):
+            self._limit, self._breaks = max(1, len(rows) // 2), self._breaks + 1
+            self._asked = asked_wait(failures(results)[0]) or 0.0
+        elif len(failures(results)) < len(rows):
+            self._limit, self._breaks = min(self.settings.largest_batch, self._limit * 2), 0
+        if self.stopped:
+            self._holds.release()
+        else:
+            self._holds.hold(rows, results)
+
+    def _failed(self, problem: Unavailable) -> None:
+        """Later, or never unless somebody says so."""
+        self._change("stopped" if isinstance(problem, Gone) else "unavailable", str(problem)[:500])
+
+    def _change(self, state: SinkState, error: str | None) -> None:
+        """One line for each change of state, not for each attempt."""
+        status = self.status
+        if (status.state, status.error) == (state, error):
+            return
+        if status.state != state:
+            level, name = _LEVELS.get(state, logging.INFO), f"sink.{state}"
+            log.log(level, name, extra={"sink": self.name, "error": error})
+            status.since = time.time()
+        status.state, status.error = state, error
+
+
+def _notice(rows: Sequence[Row]) -> float | None:
+    return shortest_notice((row.event for row in rows), time.time())
+
+
+def _patience(rows: Sequence[Row]) -> float:
+    return longest_wait(_notice(rows))

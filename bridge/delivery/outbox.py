@@ -1,0 +1,105 @@
+"""One sink's part of the journal: what it is to get next, and what need not be sent at all."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from bridge.common.supervise import attempt
+from bridge.core.cloudevent import CloudEvent
+from bridge.delivery.results import began, given_up
+from bridge.delivery.rules import is_transition, wanted
+from bridge.journal import Journal, Row, Verdict
+from bridge.journal.cursors import backlog
+from bridge.plugins import Format, SinkSettings, open_format
+from bridge.runtime.status import SinkStatus
+
+log = logging.getLogger(__name__)
+
+_AT_ONCE = 500
+_LOOK_AGAIN = 3600.0
+"""What waits for a stopped sink is looked at so often at least: clocks jump."""
+
+
+@dataclass(slots=True)
+class Outgoing:
+    """Reads and settles rows under the sink's name."""
+
+    name: str
+    settings: SinkSettings
+    journal: Journal
+    status: SinkStatus
+    _format: Format | None = None
+    _progress: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def next(self, limit: int, blocked: frozenset[str]) -> list[Row]:
+        """What is to be sent now; what need not be sent is settled on the way."""
+        while True:
+            rows = await self.journal.run(lambda store: store.unsettled(self.name, limit, blocked))
+            verdicts = [verdict for row in rows if (verdict := await self._unsent(row))]
+            if not verdicts:
+                return rows
+            self.status.filtered += len(verdicts)
+            await self._write(verdicts)
+
+    async def _unsent(self, row: Row) -> Verdict | None:
+        if not wanted(row.event, self.settings.only) or not await self._has_words_for(row.event):
+            return Verdict(row.event.id, "filtered", tried=False)
+        if self.settings.stale == "skip" and is_transition(row.event):
+            late = await self.journal.run(
+                lambda store: store.overtaken(self.name, row.event.key, row.seq)
+            )
+            return Verdict(row.event.id, "overtaken", tried=False) if late else None
+        return None
+
+    async def _has_words_for(self, event: CloudEvent) -> bool:
+        """A format that cannot even answer that is for `encode` to complain about."""
+        if self.settings.format is None:
+            return True
+
+        async def asked() -> bool:
+            self._format = self._format or open_format(self.settings)
+            return self._format.wants(event)
+
+        return await attempt(asked(), self.settings.retry.timeout) is not False
+
+    async def settle(self, rows: Sequence[Row], verdicts: Sequence[Verdict]) -> None:
+        """Write down what became of each row, and count it."""
+        for row, verdict in zip(rows, verdicts, strict=True):
+            self._count(row, verdict)
+        await self._write(verdicts)
+
+    def _count(self, row: Row, verdict: Verdict) -> None:
+        if verdict.how == "delivered":
+            self.status.delivered += 1
+            self.status.latency.observe(max(0.0, time.time() - row.recorded))
+        elif verdict.how == "dead":
+            self.status.rejected += 1
+            about = {"id": row.event.id, "type": row.event.type, "reason": verdict.error}
+            log.error("sink.dead_letter", extra={"sink": self.name, **about})
+
+    async def _write(self, verdicts: Sequence[Verdict]) -> None:
+        if verdicts:
+            await self.journal.settle(self.name, verdicts, time.time())
+        self._progress.set()
+
+    async def give_up(self) -> float:
+        """Of what waits for a stopped sink the oldest may die; seconds until the next does."""
+        since, max_age = self.status.since, self.settings.retry.max_age
+        while True:
+            rows, now = await self.next(_AT_ONCE, frozenset()), time.time()
+            old = [row for row in rows if now - began(row, since) >= max_age]
+            if not old:
+                ends = (began(row, since) + max_age - now for row in rows)
+                return min([_LOOK_AGAIN, *ends])
+            await self.settle(old, [given_up(row, self.status.error) for row in old])
+
+    async def drained(self) -> None:
+        """Wait until nothing is left for this sink, or nothing will be sent."""
+        while True:
+            self._progress.clear()
+            left = await self.journal.run(lambda store: backlog(store, self.name))
+            if not left.waiting or self.status.state == "stopped":
+                return
+            await self._progress.wait()

@@ -1,0 +1,84 @@
+"""Which CloudEvents a sink gets, and how much time an attempt may take: pure rules of delivery."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from fnmatch import fnmatchcase
+from typing import Any
+
+from bridge.core.cloudevent import CloudEvent
+from bridge.plugins import Delivered, Only, Rejected, Result, Unavailable
+
+MOST = 30.0
+"""The longest wait between two attempts, in seconds."""
+MOST_ASKED = 3600.0
+"""The longest that a far side may tell us to stay away."""
+
+
+def wanted(event: CloudEvent, only: Only) -> bool:
+    """Whether the filters let it pass; `event_types` judges transitions only."""
+    if only.types is not None and not _matches(event.type, only.types):
+        return False
+    if only.event_types is None or not is_transition(event):
+        return True
+    return _matches(str(event.data["eventType"]), only.event_types)
+
+
+def _matches(value: str, globs: list[str]) -> bool:
+    return any(fnmatchcase(value, glob) for glob in globs)
+
+
+def is_transition(event: CloudEvent) -> bool:
+    """Only what happened to a scheduled event can be overtaken by what happened next."""
+    name = event.type.removeprefix("azure.scheduledevents.")
+    return name.partition(".")[0] in {"scheduled", "updated", "started", "completed", "canceled"}
+
+
+def notice_left(event: CloudEvent, now: float) -> float | None:
+    """Seconds until Azure goes ahead; None when nothing is waiting for that."""
+    if not is_transition(event):
+        return None
+    data: dict[str, Any] = event.data
+    if data["status"] != "Scheduled" or not data["notBefore"]:
+        return None
+    left = datetime.fromisoformat(data["notBefore"]).timestamp() - now
+    return left if left > 0 else None
+
+
+def shortest_notice(events: Iterable[CloudEvent], now: float) -> float | None:
+    """The least notice that is left for any of them."""
+    left = (notice_left(event, now) for event in events)
+    return min((notice for notice in left if notice is not None), default=None)
+
+
+def may_approve(event: CloudEvent) -> bool:
+    """Whether this VM has a vote on it: announced, not begun, open to approval, and about us."""
+    if not is_transition(event):
+        return False
+    data = event.data
+    mine = data["observer"]["affected"] is True
+    return mine and data["approvable"] is True and data["status"] == "Scheduled"
+
+
+def attempt_timeout(configured: float, notice: float | None) -> float:
+    """A third of the notice, so that there is time for another attempt; never under a second."""
+    return configured if notice is None else min(configured, max(1.0, notice / 3))
+
+
+def longest_wait(notice: float | None) -> float:
+    return MOST if notice is None else min(MOST, max(1.0, notice / 10))
+
+
+def asked_wait(problem: Unavailable) -> float:
+    """How long the far side wants us to stay away, within reason; 0 when it does not say."""
+    return min(max(problem.retry_after or 0.0, 0.0), MOST_ASKED)
+
+
+def checked(results: object, count: int) -> list[Result]:
+    """What a sink gave back, if it is what it must be; else `Unavailable`: it proves nothing."""
+    if not isinstance(results, Sequence) or len(results) != count:
+        given = len(results) if isinstance(results, Sequence) else repr(results)
+        raise Unavailable(f"gave {given} results for {count} CloudEvents")
+    for one in results:
+        if not isinstance(one, Unavailable | Rejected | Delivered | None):
+            raise Unavailable(f"gave a result that is none: {one!r}")
+    return list(results)

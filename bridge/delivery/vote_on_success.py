@@ -1,0 +1,44 @@
+"""This VM's vote, cast when the success of a sink means that it is ready."""
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from bridge.common.supervise import attempt
+from bridge.core.cloudevent import CloudEvent
+from bridge.delivery.results import Broken
+from bridge.delivery.rules import may_approve
+from bridge.journal import Row
+from bridge.plugins import Delivered, Result, Unavailable
+
+CastVote = Callable[[CloudEvent, str], Awaitable[None]]
+"""Cast this VM's vote for the sink of that name; when it has returned the vote is durable."""
+
+
+async def nobody(_: CloudEvent, __: str) -> None:
+    """Where no approvals are taken, no vote can be cast."""
+    raise Unavailable("no approvals are taken here")
+
+
+async def cast(
+    rows: Sequence[Row],
+    results: Sequence[Result],
+    vote: Callable[[CloudEvent], Awaitable[None]],
+    timeout: float,
+) -> Sequence[Result]:
+    """This VM's votes stand before the rows are settled: after a crash both come again.
+
+    The vote has a key, and counts once.
+    """
+    if isinstance(results, Broken):
+        return results
+    pairs = zip(rows, results, strict=True)
+    return [await _cast(row, result, vote, timeout) for row, result in pairs]
+
+
+async def _cast(
+    row: Row, result: Result, vote: Callable[[CloudEvent], Awaitable[None]], timeout: float
+) -> Result:
+    approves = isinstance(result, Delivered) and result.approves
+    if not approves or not may_approve(row.event):
+        return result
+    problem = await attempt(vote(row.event), timeout)
+    return problem if isinstance(problem, Unavailable) else result

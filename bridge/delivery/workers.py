@@ -1,0 +1,89 @@
+"""All dispatchers of one bridge: started, exchanged at a reload, drained and stopped together."""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from bridge.common.supervise import supervise
+from bridge.delivery.dispatcher import Dispatcher
+from bridge.delivery.vote_on_success import CastVote, nobody
+from bridge.journal import Journal
+from bridge.journal.cursors import backlog
+from bridge.plugins import Place, SinkSettings, find_sink
+from bridge.runtime.status import SinkStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """A dispatcher and the task that keeps it running."""
+
+    dispatcher: Dispatcher
+    task: asyncio.Task[None]
+
+
+@dataclass(slots=True)
+class Fleet:
+    """One worker for each configured sink; a sink's name owns its place in the journal."""
+
+    journal: Journal
+    place: Callable[[], Place]
+    status: dict[str, SinkStatus]
+    group: asyncio.TaskGroup
+    vote: CastVote = nobody
+    _workers: dict[str, Worker] = field(default_factory=dict)
+
+    async def employ(self, sinks: Mapping[str, SinkSettings]) -> None:
+        """Make the workers fit *sinks*: the unchanged go on, the others end after their batch.
+
+        Those that had stopped go on too: whoever reloads has looked.
+        """
+        for name in list(self._workers):
+            if self._workers[name].dispatcher.settings != sinks.get(name):
+                await self._dismiss(name)
+        self._resume()
+        await self.journal.register(list(sinks), time.time())
+        for name, settings in sinks.items():
+            if name not in self._workers:
+                self._workers[name] = self._start(name, settings)
+
+    def _resume(self) -> None:
+        resumed = [status.resume(time.time()) for status in self.status.values()]
+        if any(resumed):
+            self.journal.announce()
+
+    def _start(self, name: str, settings: SinkSettings) -> Worker:
+        status = SinkStatus(settings.type, settings.required, since=time.time())
+        self.status[name] = status
+        plugin = find_sink(settings.type)
+        dispatcher = Dispatcher(name, plugin, settings, self.place, self.journal, status, self.vote)
+        work = supervise(f"sink.{name}", dispatcher.run)
+        return Worker(dispatcher, self.group.create_task(work, name=f"sink.{name}"))
+
+    async def _dismiss(self, name: str) -> None:
+        worker = self._workers.pop(name)
+        await worker.dispatcher.between_batches()
+        await _end(worker.task)
+        del self.status[name]
+
+    async def drain(self, grace: float) -> int:
+        """Give the sinks *grace* seconds to take what waits; how many deliveries are left."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(grace), asyncio.TaskGroup() as draining:
+                for worker in self._workers.values():
+                    draining.create_task(worker.dispatcher.drained())
+        return sum([await self._waiting(name) for name in self._workers])
+
+    async def _waiting(self, name: str) -> int:
+        return (await self.journal.run(lambda store: backlog(store, name))).waiting
+
+    async def stop(self) -> None:
+        for worker in self._workers.values():
+            worker.task.cancel()
+        await asyncio.gather(*(w.task for w in self._workers.values()), return_exceptions=True)
+
+
+async def _end(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)

@@ -1,0 +1,1 @@
+"""Rehearsals: a made-up event through the real journal, sinks and approvals."""

@@ -1,0 +1,134 @@
+"""Each sink's place in the journal: where a new one begins, replays, and dead letters."""
+
+import sqlite3
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from bridge.core.ids import safe_id
+from bridge.journal.store import Store, newest
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """What one sink has not settled, and what it refused."""
+
+    waiting: int
+    oldest: float | None
+    dead: int
+    delivered: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A CloudEvent that a sink refused for good, or could not take before it was too old."""
+
+    sink: str
+    seq: int
+    event_id: str
+    type: str
+    subject: str
+    attempts: int
+    first: float | None
+    last: float | None
+    reason: str
+    body: bytes
+
+    @property
+    def id(self) -> str:
+        return f"{self.sink}:{self.seq}"
+
+
+def register(store: Store, sinks: Sequence[str], now: float) -> list[str]:
+    """Give each configured sink its place; return the new ones.
+
+    A new sink begins with what is pending now: the latest row of each pending scheduled event.
+    """
+    known = dict(store.connection.execute("SELECT name, absent FROM sink").fetchall())
+    fresh = [name for name in sinks if name not in known]
+    left = [name for name, absent in known.items() if absent is None and name not in sinks]
+    back = [name for name, absent in known.items() if absent is not None and name in sinks]
+    if not (fresh or left or back):
+        return []
+    with store.transaction() as db:
+        db.executemany("UPDATE sink SET absent = ? WHERE name = ?", [(now, name) for name in left])
+        db.executemany("UPDATE sink SET absent = NULL WHERE name = ?", [(name,) for name in back])
+        for name in fresh:
+            begin(db, name, pending_rows(db), now)
+    return fresh
+
+
+def pending_rows(db: sqlite3.Connection) -> set[int]:
+    """The latest row of each pending scheduled event."""
+    known = "SELECT key FROM tracked UNION SELECT event FROM drill WHERE open = 1"
+    pending = {safe_id(key) for (key,) in db.execute(known)}
+    latest = db.execute("SELECT key, MAX(seq) FROM outbox GROUP BY key")
+    return {seq for key, seq in latest if key in pending}
+
+
+def begin(db: sqlite3.Connection, name: str, waiting: Collection[int], now: float) -> None:
+    """A place from which the sink gets these rows, and then what comes."""
+    low = min(waiting) - 1 if waiting else newest(db)
+    db.execute("INSERT INTO sink(name, low) VALUES (?, ?)", (name, low))
+    rows = db.execute("SELECT seq FROM outbox WHERE seq > ?", (low,)).fetchall()
+    db.executemany(
+        "INSERT OR IGNORE INTO delivery(sink, seq, how, last) VALUES (?, ?, 'before', ?)",
+        [(name, seq, now) for (seq,) in rows if seq not in waiting],
+    )
+
+
+def replay_sink(store: Store, sink: str) -> int:
+    """Offer the sink everything that is still in the journal again; return how many."""
+    with store.transaction() as db:
+        db.execute("DELETE FROM delivery WHERE sink = ?", (sink,))
+        db.execute("UPDATE sink SET low = 0 WHERE name = ?", (sink,))
+        return int(db.execute("SELECT COUNT(*) FROM outbox").fetchone()[0])
+
+
+def backlog(store: Store, sink: str) -> Backlog:
+    read = store.connection.execute
+    waiting, oldest = read(
+        """SELECT COUNT(*), MIN(o.recorded) FROM outbox o
+        LEFT JOIN delivery d ON d.sink = :sink AND d.seq = o.seq
+        WHERE o.seq > (SELECT low FROM sink WHERE name = :sink) AND d.how IS NULL""",
+        {"sink": sink},
+    ).fetchone()
+    by_outcome = dict(
+        read("SELECT how, COUNT(*) FROM delivery WHERE sink = ? GROUP BY how", (sink,)).fetchall()
+    )
+    return Backlog(waiting, oldest, by_outcome.get("dead", 0), by_outcome.get("delivered", 0))
+
+
+_DEAD = """SELECT d.sink, d.seq, o.id, o.type, o.key, d.attempts, d.first, d.last,
+    COALESCE(d.error, ''), o.body
+    FROM delivery d JOIN outbox o USING (seq) WHERE d.how = 'dead'"""
+
+
+def dead_letters(store: Store, sink: str | None = None, limit: int = 1000) -> list[DeadLetter]:
+    rows = store.connection.execute(
+        f"{_DEAD} AND (?1 IS NULL OR d.sink = ?1) ORDER BY d.seq LIMIT ?2", (sink, limit)
+    )
+    return [DeadLetter(*row) for row in rows]
+
+
+def dead_letter(store: Store, letter_id: str) -> DeadLetter | None:
+    sink, _, seq = letter_id.rpartition(":")
+    found = store.connection.execute(
+        f"{_DEAD} AND d.sink = ? AND CAST(d.seq AS TEXT) = ?", (sink, seq)
+    ).fetchone()
+    return DeadLetter(*found) if found else None
+
+
+def replay_letter(store: Store, letter: DeadLetter) -> None:
+    """Offer it again, from the beginning; later rows of its key may have gone before it."""
+    with store.transaction() as db:
+        where = (letter.sink, letter.seq)
+        db.execute("DELETE FROM delivery WHERE sink = ? AND seq = ?", where)
+        db.execute("UPDATE sink SET low = MIN(low, ?2 - 1) WHERE name = ?1", where)
+
+
+def drop_letter(store: Store, letter: DeadLetter) -> None:
+    with store.transaction() as db:
+        db.execute(
+            "UPDATE delivery SET how = 'dropped' WHERE sink = ? AND seq = ?",
+            (letter.sink, letter.seq),
+        )

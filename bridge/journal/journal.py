@@ -1,0 +1,246 @@
+"""The journal: the local SQLite file in which everything stands before anything is sent.
+
+`Journal` runs `Store` operations in one thread of its own, so that the disk never stalls the event
+loop, and goes on in memory while the file cannot be written. Read schema, store, places, then this.
+"""
+
+import asyncio
+import contextlib
+import logging
+import sqlite3
+import time
+from collections.abc import Callable, Generator, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from bridge.common.errors import Unavailable
+from bridge.core.cloudevent import CloudEvent
+from bridge.core.state import State
+from bridge.journal import cursors, retention
+from bridge.journal.recovery import merge, reopen, set_aside, stand_in
+from bridge.journal.retention import Trimmed
+from bridge.journal.schema import Corrupt, Newer, connect_file
+from bridge.journal.store import Store, Verdict
+
+T = TypeVar("T")
+Origin = Literal["continued", "new", "quarantined"]
+log = logging.getLogger(__name__)
+
+_CORRUPT = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+
+
+class SetAside(Exception):
+    """The journal is not the one that the state came from: read it again, and judge anew."""
+
+
+class Journal:
+    """All durable state of one bridge. Every method is one transaction, or one read."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.origin: Origin = "continued"
+        self.trouble: str | None = None
+        self.generation = 0
+        self.quarantined: list[str] = []
+        self._store: Store | None = None
+        self._sinks: Sequence[str] = ()
+        self._listeners: set[asyncio.Event] = set()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="journal")
+
+    async def open(self) -> None:
+        """Open the file, or go on without it and say so in `trouble`. Raises `Newer`."""
+        await self._in_thread(self._open)
+
+    async def close(self) -> None:
+        """Finish what is under way and let go; what is only in memory is offered to the file."""
+        if self.trouble:
+            await self.repair()
+        if self._store is not None:
+            await self._in_thread(self._store.close)
+        self._thread.shutdown(wait=False)
+
+    async def run(self, operation: Callable[[Store], T]) -> T:
+        """Run *operation* on the file, or on its stand-in if the file cannot be written.
+
+        It is run again when the file fails under it, so it must do all of its writing at once.
+        """
+        return await self._in_thread(partial(self._run, operation))
+
+    async def durably(self, operation: Callable[[Store], T]) -> T:
+        """Run *operation* on the file, or raise `Unavailable`: memory is no place for a promise."""
+
+        def on_file(store: Store) -> T:
+            if self.trouble is not None:
+                raise Unavailable(self.trouble)
+            return operation(store)
+
+        return await self.run(on_file)
+
+    @contextlib.contextmanager
+    def news(self) -> Generator[asyncio.Event]:
+        """An event that is set whenever there is something new to send."""
+        event = asyncio.Event()
+        self._listeners.add(event)
+        try:
+            yield event
+        finally:
+            self._listeners.discard(event)
+
+    def announce(self) -> None:
+        for event in self._listeners:
+            event.set()
+
+    async def load(self) -> State:
+        return await self.run(Store.load)
+
+    async def commit(
+        self,
+        state: State,
+        events: Iterable[CloudEvent],
+        now: float,
+        *,
+        generation: int | None = None,
+        **meta: str | None,
+    ) -> None:
+        """The document and its CloudEvents together: the point of no loss.
+
+        Raises `SetAside` when the journal is no longer that of *generation*, by default the
+        present one: in another file the state would stand without what was said before.
+        """
+        kept, expected = tuple(events), self.generation if generation is None else generation
+
+        def write(store: Store) -> None:
+            if self.generation != expected:
+                raise SetAside("the journal was replaced")
+            store.commit(state, kept, now, **meta)
+
+        await self._news(write)
+
+    async def append(self, events: Iterable[CloudEvent], now: float) -> int:
+        """Record CloudEvents that no document showed; return how many were new."""
+        kept = tuple(events)
+        return await self._news(lambda store: store.append(kept, now))
+
+    async def _news(self, operation: Callable[[Store], T]) -> T:
+        """Even a caller who is cancelled has made news: the thread does not stop half-way."""
+        try:
+            return await self.run(operation)
+        finally:
+            self.announce()
+
+    async def register(self, sinks: Sequence[str], now: float) -> list[str]:
+        self._sinks = sinks
+        return await self.run(lambda store: cursors.register(store, sinks, now))
+
+    async def settle(self, sink: str, verdicts: Sequence[Verdict], now: float) -> None:
+        await self.run(lambda store: store.settle(sink, verdicts, now))
+
+    async def claim(self, vm_id: str) -> None:
+        """Set the file aside if it came with another VM's image, else put our name on it."""
+        owner = await self.run(lambda store: store.recall("vm_id"))
+        if owner is not None and owner != vm_id:
+            await self._in_thread(partial(self._replace, f"it belongs to VM {owner}", "foreign"))
+        if owner != vm_id:
+            await self.run(lambda store: store.remember(vm_id=vm_id))
+
+    async def trim(
+        self, *, now: float, keep: float, max_size: int, best_effort: Sequence[str]
+    ) -> Trimmed:
+        rules = {"now": now, "keep": keep, "max_size": max_size, "best_effort": best_effort}
+        return await self.run(lambda store: retention.trim(store, **rules))  # type: ignore[arg-type]
+
+    async def repair(self) -> bool:
+        """Try to get from memory back to the file; whether it worked."""
+        return self.trouble is not None and await self._in_thread(self._repair)
+
+    async def _in_thread(self, call: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, call)
+
+    def _open(self) -> None:
+        try:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.origin = "continued" if self.path.exists() else "new"
+            self._store = Store(connect_file(self.path))
+        except Corrupt as error:
+            self._replace(str(error), "corrupt")
+        except (sqlite3.Error, OSError) as error:
+            self.origin = "new"
+            self._fall_back(str(error))
+
+    def _run(self, operation: Callable[[Store], T]) -> T:
+        if self._store is None:
+            raise RuntimeError("the journal is not open")
+        try:
+            return operation(self._store)
+        except (sqlite3.ProgrammingError, sqlite3.IntegrityError):
+            raise
+        except (sqlite3.DatabaseError, Corrupt) as error:
+            if self.trouble is not None:
+                raise
+            problem, corrupt = str(error), _is_corrupt(error)
+        # Only here is the error gone, and with it the cursor that would keep the file open: closed
+        # late, SQLite would delete the companions of a new file of the same name.
+        if corrupt:
+            self._replace(problem, "corrupt")
+        else:
+            self._fall_back(problem)
+        return operation(self._store)
+
+    def _fall_back(self, problem: str) -> None:
+        file = self._store
+        self.trouble = f"{self.path} cannot be written: {problem}"
+        self._store = stand_in(file)
+        log.error("journal.unwritable", extra={"path": str(self.path), "error": problem})
+        if file is not None:
+            file.close()
+        cursors.register(self._store, self._sinks, time.time())
+
+    def _replace(self, problem: str, reason: str) -> None:
+        """Set the file aside and begin a new one, in memory if that is all there is."""
+        if self._store is not None:
+            self._store.close()
+            self._store = None
+        kept = self.path
+        try:
+            kept = set_aside(self.path, reason)
+            self._store, self.trouble = Store(connect_file(self.path)), None
+            cursors.register(self._store, self._sinks, time.time())
+        except (sqlite3.Error, OSError, Corrupt) as error:
+            self._fall_back(str(error))
+        self.generation += 1
+        self._quarantined(kept, problem)
+
+    def _repair(self) -> bool:
+        spare = self._store
+        if spare is None:
+            return False
+        try:
+            connection, gone = reopen(self.path, spare.recall("vm_id"))
+        except (sqlite3.Error, OSError, Corrupt, Newer):
+            return False
+        if gone is not None:
+            self._quarantined(*gone)
+        file = Store(connection)
+        try:
+            merge(spare, file)
+        except sqlite3.Error:
+            file.close()
+            return False
+        spare.close()
+        self._store, self.trouble = file, None
+        self.generation += 1
+        log.warning("journal.writable", extra={"path": str(self.path)})
+        return True
+
+    def _quarantined(self, kept: Path, problem: str) -> None:
+        self.origin = "quarantined"
+        self.quarantined.append(f"{kept.name}: {problem}")
+        log.error("journal.set_aside", extra={"path": str(kept), "error": problem})
+
+
+def _is_corrupt(error: Exception) -> bool:
+    """What the sqlite3 module finds wrong by itself, text that is no UTF-8, has no code."""
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)
+    return (code & 0xFF) in _CORRUPT

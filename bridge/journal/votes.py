@@ -1,0 +1,265 @@
+"""Votes, grants and how far each approval source was read: what an approval leaves behind."""
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from bridge.core.cloudevent import CloudEvent
+from bridge.journal.store import Store, moment
+from bridge.policy.votes import Announced, Approval, Given, Vote
+
+GrantState = Literal["due", "granted", "failed", "settled"]
+"""Due is who has to tell Azure; settled is who no longer has to, for somebody else did."""
+Event = tuple[str, int]
+"""A scheduled event in one of its lives."""
+MOST_KEYS = 100_000
+"""How many messages of unproved senders are remembered in the long run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """Everything that one inbound message changes, written in one transaction.
+
+    `duties` tells of which events we must tell Azure from now on, and of which no longer.
+    """
+
+    votes: Sequence[Vote] = ()
+    early: Sequence[Given] = ()
+    keys: Sequence[tuple[str, str]] = ()
+    checkpoint: tuple[str, str, str] | None = None
+    events: Sequence[CloudEvent] = ()
+    duties: Mapping[Event, bool] = field(default_factory=dict)
+
+
+def seen(store: Store, key: str, event_key: str) -> bool:
+    """Whether this very message about this event was recorded before."""
+    sql = "SELECT 1 FROM approval_key WHERE key = ? AND event = ?"
+    return store.connection.execute(sql, (key, event_key)).fetchone() is not None
+
+
+def receive(store: Store, receipt: Receipt, now: float) -> None:
+    """Record first; the transport is acknowledged when this has returned."""
+    with store.transaction() as db:
+        db.executemany(
+            "INSERT OR IGNORE INTO approval_key VALUES (?, ?, ?)",
+            [(*key, now) for key in receipt.keys],
+        )
+        db.executemany(
+            "INSERT INTO early(event, body, at) VALUES (?, ?, ?)",
+            [(one.approval.event_key, _written(one), one.at.timestamp()) for one in receipt.early],
+        )
+        if receipt.checkpoint:
+            db.execute("INSERT OR REPLACE INTO checkpoint VALUES (?, ?, ?)", receipt.checkpoint)
+        _write_votes(db, receipt, now)
+        store.add(db, receipt.events, now)
+
+
+def _write_votes(db: sqlite3.Connection, receipt: Receipt, now: float) -> None:
+    """One vote per event, life, approver and resource; a later one takes the place of it."""
+    db.executemany(
+        "INSERT OR REPLACE INTO vote VALUES (?, ?, ?, ?, ?)",
+        [(*_place(vote), _written(vote)) for vote in receipt.votes],
+    )
+    for event, due in receipt.duties.items():
+        if due:
+            db.execute("INSERT OR IGNORE INTO grants VALUES (?, ?, 'due', ?)", (*event, now))
+        else:
+            _withdraw(db, event)
+
+
+def _place(vote: Vote) -> tuple[str, int, str, str]:
+    return vote.event_key, vote.life, *vote.voice
+
+
+def _written(value: Vote | Given) -> str:
+    return json.dumps(asdict(value), default=datetime.isoformat)
+
+
+def votes(store: Store, event_key: str, life: int) -> list[Vote]:
+    rows = store.connection.execute(
+        "SELECT body FROM vote WHERE event = ? AND life = ? ORDER BY approver, resource",
+        (event_key, life),
+    )
+    return [_read_vote(json.loads(body)) for (body,) in rows]
+
+
+def is_crowded(store: Store, vote: Vote, most: int) -> bool:
+    """Whether the event has *most* unproved voices, and this vote would be one more."""
+    read, place = store.connection.execute, _place(vote)
+    sql = "SELECT 1 FROM vote WHERE event = ? AND life = ? AND approver = ? AND resource = ?"
+    if read(sql, place).fetchone():
+        return False
+    sql = """SELECT COUNT(*) FROM vote
+        WHERE event = ? AND life = ? AND NOT json_extract(body, '$.verified')"""
+    return bool(read(sql, place[:2]).fetchone()[0] >= most)
+
+
+def voices(store: Store, event_key: str) -> list[Vote]:
+    """All votes on an event, the latest life first, for those who look."""
+    sql = "SELECT body FROM vote WHERE event = ? ORDER BY life DESC, approver, resource"
+    return [_read_vote(json.loads(row[0])) for row in store.connection.execute(sql, (event_key,))]
+
+
+def said_by(store: Store, approval_id: str) -> list[Vote]:
+    """The votes that stand because of one approval, by the id that people know."""
+    rows = store.connection.execute("SELECT body FROM vote ORDER BY event, life")
+    cast = [_read_vote(json.loads(body)) for (body,) in rows]
+    return [vote for vote in cast if vote.approval == approval_id]
+
+
+def _read_vote(body: dict[str, Any]) -> Vote:
+    about = body.pop("about")
+    body["at"], body["signed_at"] = moment(body["at"]), moment(body.get("signed_at"))
+    seen_as = Announced(about["event_type"], tuple(about["resources"]), moment(about["not_before"]))
+    return Vote(**body, about=seen_as)
+
+
+def end_wait(
+    store: Store, number: int, receipt: Receipt, now: float, stray: Given | None = None
+) -> None:
+    """An early approval has become a vote, or has waited long enough.
+
+    What strangers say of events that nobody sees is not remembered: there is no end of it.
+    """
+    with store.transaction() as db:
+        db.execute("DELETE FROM early WHERE id = ?", (number,))
+        if stray is not None and stray.identity is None:
+            name = (stray.seen_as, stray.approval.event_key)
+            db.execute("DELETE FROM approval_key WHERE key = ? AND event = ?", name)
+        _write_votes(db, receipt, now)
+        store.add(db, receipt.events, now)
+
+
+def lapse(store: Store, gone: Sequence[Vote], events: Sequence[CloudEvent], now: float) -> None:
+    """Votes on what is another event by now: with them goes the duty that they led to."""
+    with store.transaction() as db:
+        for vote in gone:
+            db.execute(
+                "DELETE FROM vote WHERE event = ? AND life = ? AND approver = ? AND resource = ?",
+                _place(vote),
+            )
+            _withdraw(db, (vote.event_key, vote.life))
+        store.add(db, events, now)
+
+
+def grant_of(store: Store, event: Event) -> GrantState | None:
+    sql = "SELECT state FROM grants WHERE event = ? AND life = ?"
+    found = store.connection.execute(sql, event).fetchone()
+    return found[0] if found else None
+
+
+def granted(store: Store) -> set[Event]:
+    """What Azure was told may start."""
+    rows = store.connection.execute("SELECT event, life FROM grants WHERE state = 'granted'")
+    return set(rows.fetchall())
+
+
+def mark(
+    store: Store, event: Event, state: GrantState, events: Sequence[CloudEvent], now: float
+) -> None:
+    """What became of telling Azure, together with the CloudEvent that says so."""
+    with store.transaction() as db:
+        db.execute("INSERT OR REPLACE INTO grants VALUES (?, ?, ?, ?)", (*event, state, now))
+        store.add(db, events, now)
+
+
+def withdraw(store: Store, event: Event) -> None:
+    """We are no longer due: somebody holds, or it is only a dry run."""
+    with store.transaction() as db:
+        _withdraw(db, event)
+
+
+def _withdraw(db: sqlite3.Connection, event: Event) -> None:
+    db.execute("DELETE FROM grants WHERE event = ? AND life = ? AND state = 'due'", event)
+
+
+def undecided(store: Store) -> list[tuple[Event, GrantState | None]]:
+    """Events that somebody voted on, and that are pending or were due when they ended."""
+    rows = store.connection.execute(
+        """SELECT DISTINCT v.event, v.life, g.state FROM vote v
+        LEFT JOIN grants g ON g.event = v.event AND g.life = v.life
+        WHERE g.state = 'due' OR (g.state IS NULL AND v.event IN (SELECT key FROM tracked))"""
+    )
+    return [((event, life), state) for event, life, state in rows]
+
+
+def reminded(store: Store, event: Event) -> set[str]:
+    """The reminders that are over for an event."""
+    sql = "SELECT reminder FROM reminded WHERE event = ? AND life = ?"
+    return {name for (name,) in store.connection.execute(sql, event)}
+
+
+def remind(
+    store: Store, event: Event, reminders: Sequence[str], events: Sequence[CloudEvent], now: float
+) -> None:
+    """Write down that these reminders are over, with the CloudEvent that says so, if any."""
+    with store.transaction() as db:
+        db.executemany(
+            "INSERT OR IGNORE INTO reminded VALUES (?, ?, ?, ?)",
+            [(*event, name, now) for name in reminders],
+        )
+        store.add(db, events, now)
+
+
+def born(store: Store) -> datetime | None:
+    """When this journal was begun: what was said before that, it cannot know."""
+    return moment(store.recall("born"))
+
+
+def checkpoints(store: Store, source: str) -> Mapping[str, str]:
+    sql = "SELECT name, value FROM checkpoint WHERE source = ?"
+    return dict(store.connection.execute(sql, (source,)).fetchall())
+
+
+def forget(store: Store, before: datetime) -> None:
+    """Let go of what belongs to events that ended before then, or were never seen."""
+    limit = before.astimezone(UTC).timestamp()
+    needed = """SELECT key FROM tracked UNION SELECT key FROM ended WHERE at >= ?
+        UNION SELECT event FROM drill"""
+    with store.transaction() as db:
+        db.execute("DELETE FROM drill WHERE open = 0 AND at < ?", (limit,))
+        for table in ("approval_key", "grants", "reminded"):
+            db.execute(
+                f"DELETE FROM {table} WHERE at < ? AND event NOT IN ({needed})", (limit, limit)
+            )
+        _forget_crowd(db)
+        kept = f"{needed} UNION SELECT event FROM approval_key UNION SELECT event FROM grants"
+        db.execute(f"DELETE FROM vote WHERE event NOT IN ({kept})", (limit,))
+
+
+def _forget_crowd(db: sqlite3.Connection) -> None:
+    """Of keys that nobody has proved the newest stay: a flood must not fill the journal.
+
+    Those of proved names begin with U+001F.
+    """
+    db.execute(
+        """DELETE FROM approval_key WHERE key >= ' ' AND at < (
+        SELECT at FROM approval_key WHERE key >= ' ' ORDER BY at DESC LIMIT 1 OFFSET ?)""",
+        (MOST_KEYS,),
+    )
+
+
+def early(store: Store) -> list[tuple[int, Given]]:
+    """Approvals that still wait for their event, with their numbers, in the order of arrival."""
+    rows = store.connection.execute("SELECT id, body FROM early ORDER BY id")
+    return [(number, _read_given(json.loads(body))) for number, body in rows]
+
+
+def early_one(store: Store, number: int) -> Given:
+    sql = "SELECT body FROM early WHERE id = ?"
+    return _read_given(json.loads(store.connection.execute(sql, (number,)).fetchone()[0]))
+
+
+def waiting(store: Store) -> list[tuple[int, str, datetime]]:
+    """The number, event and time of all that wait; what they say is not read for that."""
+    rows = store.connection.execute("SELECT id, event, at FROM early ORDER BY id")
+    return [(number, event, datetime.fromtimestamp(at, UTC)) for number, event, at in rows]
+
+
+def _read_given(body: dict[str, Any]) -> Given:
+    approval = Approval(**body.pop("approval"))
+    at, signed_at = datetime.fromisoformat(body.pop("at")), body.pop("signed_at", None)
+    return Given(approval, at=at, signed_at=moment(signed_at), **body)

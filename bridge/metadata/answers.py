@@ -1,0 +1,209 @@
+"""What an HTTP answer of the metadata service means, as values; pure, and never an exception."""
+
+import re
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from bridge.common.strictjson import decode
+from bridge.core.model import Document, Instance, parse_document, parse_instance, parse_time
+
+LONGEST_WAIT = 10.0
+_DETAIL = 400
+_BLANKS = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+
+_MEANINGS = {
+    400: ("bad-request", "it takes the request for malformed; check source.api_version"),
+    401: ("forbidden", ""),
+    403: ("forbidden", ""),
+    404: ("not-found", "it knows no scheduled events at this address; check source.endpoint"),
+    405: ("method-not-allowed", "it does not know this verb; check source.endpoint"),
+    410: ("updating", "it is being updated, which takes Azure up to 70 seconds"),
+    429: ("throttled", "the programs on this VM together ask more than 5 times a second"),
+}
+_PROTOCOL = (
+    "Azure's Metadata Security Protocol seems to be on and does not list this program; add the "
+    "bridge's user to the VM's access control profile, for /metadata/scheduledevents and "
+    "/metadata/instance"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The service answered. The document is None when it is unchanged (304) or the body empty."""
+
+    document: Document | None
+    empty: bool = False
+    date: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The service took our StartRequests. It does not say that the scheduled event started."""
+
+    date: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why there is no answer to use. `reason` is a stable word, `detail` a sentence."""
+
+    reason: str
+    detail: str
+    status: int | None = None
+    retry_after: float | None = None
+    configuration: bool = False
+    date: datetime | None = None
+
+
+OUTDATED = Problem("outdated", "The document is not the one by which this was decided.")
+"""Nobody was asked: the next document brings news, and what follows from it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came over the wire. `broken` says why the body could not be read to its end."""
+
+    status: int
+    body: bytes = b""
+    date: datetime | None = None
+    retry_after: float | None = None
+    broken: Problem | None = None
+
+
+def read_document(reply: Reply, api_version: str) -> Answer | Problem:
+    if reply.status == 304:
+        return Answer(None, date=reply.date)
+    if reply.status == 200 and reply.broken is None and not reply.body:
+        return Answer(None, empty=True, date=reply.date)
+    payload = _payload(reply)
+    if isinstance(payload, Problem):
+        return payload
+    try:
+        document = parse_document(payload.value, api_version=api_version)
+    except (ValueError, OverflowError) as error:
+        return _unusable(reply, "wrong-shape", error)
+    return Answer(document, date=reply.date)
+
+
+def read_instance(reply: Reply) -> Instance | Problem:
+    payload = _payload(reply)
+    if isinstance(payload, Problem):
+        return payload
+    try:
+        return parse_instance(payload.value)
+    except ValueError as error:
+        return _unusable(reply, "wrong-shape", error)
+
+
+def read_accepted(reply: Reply) -> Accepted | Problem:
+    """The body of a 200 is documented nowhere, so nothing here looks at it."""
+    return Accepted(reply.date) if reply.status == 200 else problem(reply, posted=True)
+
+
+def problem(reply: Reply, *, posted: bool = False) -> Problem:
+    """The problem that a status means, in words, with what the service itself says about it."""
+    reason, meaning = _meaning(reply.status)
+    if posted and reply.status == 400:
+        meaning = "it takes the request for malformed, or the scheduled event is gone"
+    said = _said(reply.body)
+    parts = (f"The metadata service answered {reply.status}", meaning, said and f"it says: {said}")
+    return Problem(
+        reason,
+        sentence(": ".join(part for part in parts if part)),
+        status=reply.status,
+        retry_after=reply.retry_after,
+        # A POST may be refused because its scheduled event has just gone: nobody's mistake.
+        configuration=reply.status == 405 or (reply.status == 400 and not posted),
+        date=reply.date,
+    )
+
+
+def sentence(text: str) -> str:
+    """One bounded line that ends in a full stop, whatever the far side put into it."""
+    line = _BLANKS.sub(" ", text).encode("utf-8", "replace").decode().strip().rstrip(".")
+    return f"{line}." if len(line) < _DETAIL else f"{line[: _DETAIL - 1]}…"
+
+
+def parse_retry_after(text: str | None, now: datetime) -> float | None:
+    """Seconds to wait, at most ten, from a number or an HTTP date; None for anything else."""
+    text = (text or "").strip()
+    if not text:
+        return None
+    if text.isascii() and text.isdigit():
+        return min(float(text), LONGEST_WAIT)
+    moment = parse_date(text)
+    if moment is None:
+        return None
+    return min(max((moment - now).total_seconds(), 0.0), LONGEST_WAIT)
+
+
+def parse_date(text: str | None) -> datetime | None:
+    """A `Date` header in UTC; None for what is absent or no date."""
+    try:
+        return parse_time(text)
+    except (ValueError, OverflowError):
+        return None
+
+
+def received(
+    status: int,
+    body: bytes,
+    *,
+    date: str | None = None,
+    retry_after: str | None = None,
+    broken: Problem | None = None,
+) -> Reply:
+    """Read the headers; an HTTP date in Retry-After is measured by the service's own clock."""
+    moment = parse_date(date)
+    wait = parse_retry_after(retry_after, moment or datetime.now(UTC))
+    return Reply(status, body, moment, wait, broken)
+
+
+@dataclass(frozen=True, slots=True)
+class _Payload:
+    value: object
+
+
+def _payload(reply: Reply) -> _Payload | Problem:
+    if reply.status != 200:
+        return problem(reply)
+    if reply.broken is not None:
+        return replace(reply.broken, date=reply.date)
+    try:
+        return _Payload(decode(reply.body))
+    except ValueError as error:
+        return _unusable(reply, "not-json", error)
+
+
+def _unusable(reply: Reply, reason: str, why: object) -> Problem:
+    what = {"not-json": "something that is not JSON", "wrong-shape": "JSON of another shape"}
+    text = f"The metadata service answered 200 with {what[reason]}: {why}"
+    return Problem(reason, sentence(text), status=reply.status, date=reply.date)
+
+
+def _meaning(status: int) -> tuple[str, str]:
+    reason, meaning = _MEANINGS.get(status, ("", ""))
+    if reason:
+        return reason, meaning or _PROTOCOL
+    if 300 <= status < 400:
+        return "redirected", "it points elsewhere, where the bridge never goes"
+    if 500 <= status < 600:
+        return "server-error", "it has trouble of its own"
+    return "unexpected-status", "Azure does not use this status here; check source.endpoint"
+
+
+def _said(body: bytes) -> str:
+    """What an error body holds in `error` and `newest-versions`, if it is one of Azure's."""
+    try:
+        payload = decode(body)
+    except ValueError:
+        return ""
+    if not isinstance(payload, dict):
+        return ""
+    error = payload.get("error")
+    words = error.get("message") if isinstance(error, dict) else error
+    said = words if isinstance(words, str) else ""
+    newest = payload.get("newest-versions")
+    if isinstance(newest, list) and newest:
+        said += f" (newest versions: {', '.join(str(version) for version in newest[:5])})"
+    return said.strip()

@@ -1,0 +1,199 @@
+"""The endpoint's wire format: read the document, approve, and ask which VM this is."""
+
+import asyncio
+import json
+import time
+from collections.abc import Callable, Sequence
+from typing import Self
+
+import aiohttp
+from yarl import URL
+
+from bridge.core.model import Instance
+from bridge.metadata.answers import (
+    OUTDATED,
+    Accepted,
+    Answer,
+    Problem,
+    Reply,
+    read_accepted,
+    read_document,
+    read_instance,
+    received,
+    sentence,
+)
+from bridge.metadata.budget import Budget
+
+__all__ = ["OUTDATED", "Accepted", "Answer", "Budget", "Metadata", "Problem"]
+
+LARGEST_BODY = 1024 * 1024
+INSTANCE_VERSION = "2021-02-01"
+"""Versions are per category: `/metadata/instance` does not know those of scheduled events."""
+_DISABLED_AFTER = 24 * 3600.0
+_ECHOES_INCARNATION = "2017-03-01"
+_HEADERS = {
+    "Metadata": "true",
+    "User-Agent": "scheduled-events-bridge",
+    "Accept": "application/json",
+    "Accept-Encoding": "identity",
+}
+_FAR_SIDE = (aiohttp.ClientError, OSError, ValueError)
+"""All that aiohttp raises for what a server does; a timeout is an OSError."""
+
+
+class Metadata:
+    """One endpoint, one connection, one request at a time; no proxy and no redirect, ever.
+
+    Nothing that the far side does raises: it comes back as a `Problem`. Azure takes up to two
+    minutes for the first answer, and again after a day of silence; `first_timeout` is for that.
+    """
+
+    def __init__(
+        self,
+        endpoint: str,
+        api_version: str,
+        *,
+        budget: Budget | None = None,
+        connect_timeout: float = 2.0,
+        first_timeout: float = 130.0,
+        timeout: float = 10.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.endpoint = endpoint.rstrip("/")
+        self.api_version = api_version
+        self._budget = budget or Budget()
+        self._connect_timeout = connect_timeout
+        self._first_timeout = first_timeout
+        self._timeout = timeout
+        self._clock = clock
+        self._last_good: float | None = None
+        self._wire = asyncio.Lock()
+        self._reads = asyncio.Lock()
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=1),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers=_HEADERS,
+            auto_decompress=False,
+            trust_env=False,
+        )
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    async def fetch(self) -> Answer | Problem:
+        """Read the document of scheduled events."""
+        async with self._reads:
+            got = await self._exchange("GET", self._events_url(), self._patience())
+        answer = got if isinstance(got, Problem) else read_document(got, self.api_version)
+        if isinstance(answer, Answer):
+            self._last_good = self._clock()
+        return answer
+
+    async def approve(
+        self, event_ids: Sequence[str], incarnation: int | str | None = None
+    ) -> Accepted | Problem:
+        """Tell Azure that these scheduled events may start; ids in Azure's own spelling.
+
+        Goes before all reads that still wait. Only 2017-03-01 gets the incarnation, as received.
+        """
+        requests: dict[str, object] = {"StartRequests": [{"EventId": id_} for id_ in event_ids]}
+        if self.api_version == _ECHOES_INCARNATION and incarnation is not None:
+            requests["DocumentIncarnation"] = incarnation
+        body = json.dumps(requests).encode()
+        got = await self._exchange("POST", self._events_url(), self._timeout, body)
+        return got if isinstance(got, Problem) else read_accepted(got)
+
+    async def instance(self) -> Instance | Problem:
+        """Ask which VM this is."""
+        url = f"{self.endpoint}/metadata/instance?api-version={INSTANCE_VERSION}"
+        async with self._reads:
+            got = await self._exchange("GET", url, self._timeout)
+        return got if isinstance(got, Problem) else read_instance(got)
+
+    def _events_url(self) -> str:
+        return f"{self.endpoint}/metadata/scheduledevents?api-version={self.api_version}"
+
+    def _patience(self) -> float:
+        since = self._last_good
+        enabled = since is not None and self._clock() - since < _DISABLED_AFTER
+        return self._timeout if enabled else self._first_timeout
+
+    async def _exchange(
+        self, method: str, url: str, timeout: float, body: bytes | None = None
+    ) -> Reply | Problem:
+        if self._session is None:
+            raise RuntimeError("Metadata is used outside of its `async with`")
+        async with self._wire:
+            await self._budget.take()
+            try:
+                async with self._session.request(
+                    method,
+                    url,
+                    data=body,
+                    headers={"Content-Type": "application/json"} if body else None,
+                    allow_redirects=False,
+                    timeout=aiohttp.ClientTimeout(
+                        total=self._connect_timeout + timeout, connect=self._connect_timeout
+                    ),
+                ) as response:
+                    return await _reply(response)
+            except _FAR_SIDE as error:
+                return _failure(error, url)
+
+
+async def _reply(response: aiohttp.ClientResponse) -> Reply:
+    headers = response.headers
+    body, broken = await _body(response)
+    return received(
+        response.status,
+        body,
+        date=headers.get("Date"),
+        retry_after=headers.get("Retry-After"),
+        broken=broken,
+    )
+
+
+async def _body(response: aiohttp.ClientResponse) -> tuple[bytes, Problem | None]:
+    body = bytearray()
+    try:
+        async for chunk in response.content.iter_chunked(65536):
+            body += chunk
+            if len(body) > LARGEST_BODY:
+                response.close()
+                text = f"The metadata service answered more than {LARGEST_BODY} bytes"
+                return b"", Problem("too-large", sentence(text), status=response.status)
+    except _FAR_SIDE as error:
+        return b"", _failure(error, str(response.url), status=response.status)
+    return bytes(body), None
+
+
+def _failure(error: Exception, url: str, status: int | None = None) -> Problem:
+    """Translate what aiohttp raises; the order matters, for its classes overlap."""
+    where = _where(url)
+    match error:
+        case aiohttp.ConnectionTimeoutError():
+            reason, what = "unreachable", f"Nothing at {where} took the connection in time"
+        case aiohttp.ClientConnectorError() | aiohttp.InvalidURL():
+            reason, what = "unreachable", f"No connection to {where}: {error}"
+        case TimeoutError():
+            reason, what = "timeout", f"The metadata service at {where} did not answer in time"
+        case aiohttp.ClientPayloadError():
+            reason, what = "truncated", f"The answer from {where} broke off or is garbled"
+        case OSError() | aiohttp.ClientConnectionError():
+            reason, what = "reset", f"{where} closed the connection without an answer"
+        case _:
+            reason, what = "not-http", f"What {where} answered is not HTTP: {error}"
+    return Problem(reason, sentence(what), status=status)
+
+
+def _where(url: str) -> str:
+    """The endpoint for a person: without the path, and without a password that it may hold."""
+    try:
+        return str(URL(url).origin())
+    except ValueError:
+        return "the endpoint"

@@ -1,0 +1,159 @@
+"""Where the endpoint is: the well-known address, or what DHCP and the kernel know of the host."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from ipaddress import IPv4Address, IPv4Network
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from bridge.metadata.answers import Answer, Problem
+from bridge.metadata.budget import Budget
+from bridge.metadata.client import Metadata
+from bridge.metadata.leases import (
+    DHCLIENT,
+    NETWORKD,
+    ROUTES,
+    dhclient_address,
+    networkd_address,
+    routes_to_host,
+)
+
+WELL_KNOWN = "http://169.254.169.254"
+_HOST = IPv4Address("168.63.129.16")
+_LINK_LOCAL = IPv4Network("169.254.0.0/16")
+_LARGEST_FILE = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A place where the endpoint may be. A refused one is shown to people, and never contacted."""
+
+    url: str
+    origin: str
+    refused: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What became of a candidate, in words for `seb check --connect` and the log."""
+
+    candidate: Candidate
+    verdict: str
+    chosen: bool
+
+
+Probe = Callable[[Candidate], Awaitable[Answer | Problem]]
+
+
+async def discover(
+    api_version: str,
+    *,
+    configured: str | None = None,
+    remembered: str | None = None,
+    found: Sequence[Candidate] | None = None,
+    probe: Probe | None = None,
+    budget: Budget | None = None,
+) -> tuple[Candidate | None, list[Attempt]]:
+    """Ask the candidates in turn and return the first that is the endpoint, and all attempts.
+
+    None when nothing answers. A configured URL is taken as it is, without a request.
+    """
+    if configured is not None:
+        candidate = Candidate(configured.rstrip("/"), "configured")
+        return candidate, [Attempt(candidate, "configured, so nothing else is tried", chosen=True)]
+    if found is None:
+        found = await asyncio.to_thread(candidates, remembered=remembered)
+    ask = probe or asker(api_version, budget or Budget())
+    attempts: list[Attempt] = []
+    for candidate in found:
+        attempts.append(await _attempt(candidate, ask))
+        if attempts[-1].chosen:
+            return candidate, attempts
+    return None, attempts
+
+
+def asker(api_version: str, budget: Budget) -> Probe:
+    """The real probe: one GET, with little time to connect and much to answer."""
+
+    async def ask(candidate: Candidate) -> Answer | Problem:
+        async with Metadata(candidate.url, api_version, budget=budget) as metadata:
+            return await metadata.fetch()
+
+    return ask
+
+
+def candidates(*, remembered: str | None = None, root: Path = Path("/")) -> list[Candidate]:
+    """All places worth asking, the likeliest first, each URL once."""
+    unique: dict[str, Candidate] = {}
+    for candidate in _candidates(remembered, root):
+        unique.setdefault(candidate.url, candidate)
+    return list(unique.values())
+
+
+def _candidates(remembered: str | None, root: Path) -> Iterator[Candidate]:
+    if remembered:
+        url = remembered.rstrip("/")
+        yield Candidate(url, "remembered", refused=not _trusted(url))
+    yield Candidate(WELL_KNOWN, "well-known")
+    for path, address in leased(root):
+        yield from _at(address, f"lease {path}")
+    if routes_to_host(_text(root / ROUTES)):
+        yield from _at(_HOST, "route")
+    yield from _at(_HOST, "constant")
+
+
+def leased(root: Path) -> list[tuple[Path, IPv4Address]]:
+    """The lease files that hold an address in option 245, in force now."""
+    now = datetime.now(UTC)
+    found = [(path, networkd_address(_text(path))) for path in sorted(root.glob(NETWORKD))]
+    for pattern in DHCLIENT:
+        files = sorted(root.glob(pattern))
+        found += [(path, dhclient_address(_text(path), now)) for path in files]
+    return [(path, address) for path, address in found if address is not None]
+
+
+def _at(address: IPv4Address, origin: str) -> Iterator[Candidate]:
+    """Microsoft's own samples disagree on the port of the host: 80 in one, 8080 in the other."""
+    url = f"http://{address}"
+    refused = not _trusted(url)
+    yield Candidate(url, origin, refused=refused)
+    if not refused and address not in _LINK_LOCAL:
+        yield Candidate(f"{url}:8080", origin)
+
+
+def _trusted(url: str) -> bool:
+    """DHCP can be spoofed: an address outside of Azure's own is not spoken to."""
+    try:
+        address = IPv4Address(urlsplit(url).hostname or "")
+    except ValueError:
+        return False
+    return address == _HOST or address in _LINK_LOCAL
+
+
+def _text(path: Path) -> str:
+    with suppress(OSError), path.open("rb") as file:
+        return file.read(_LARGEST_FILE).decode("utf-8", "replace")
+    return ""
+
+
+async def _attempt(candidate: Candidate, ask: Probe) -> Attempt:
+    if candidate.refused:
+        verdict = "refused: only 168.63.129.16 and 169.254.0.0/16 are Azure's"
+        return Attempt(candidate, verdict, chosen=False)
+    answer = await ask(candidate)
+    if isinstance(answer, Problem):
+        stays = _is_well_known(candidate) and answer.reason != "unreachable"
+        said = "there, and kept in spite of a problem" if stays else "not the endpoint"
+        return Attempt(candidate, f"{said}: {answer.detail}", chosen=stays)
+    if answer.document is None and not answer.empty:
+        # 304, though we never ask conditionally.
+        return Attempt(candidate, "answered 304", chosen=_is_well_known(candidate))
+    what = "an empty body" if answer.empty else "a document"
+    return Attempt(candidate, f"answered with {what}", chosen=True)
+
+
+def _is_well_known(candidate: Candidate) -> bool:
+    return candidate.origin == "well-known" or candidate.url == WELL_KNOWN

@@ -1,0 +1,27 @@
+"""A secret, or why it cannot be had."""
+
+from ipaddress import ip_address
+
+from bridge.common.errors import Unavailable
+from bridge.common.fields import Secret
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def read_secret(secret: Secret, what: str) -> str:
+    """The present value; *what* names it in the sentence when its file cannot be read."""
+    try:
+        value = secret.get()
+    except OSError as error:
+        where = error.filename or repr(secret)
+        raise Unavailable(f"{what} cannot be read from {where}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise Unavailable(f"{what} is not UTF-8 text in {secret!r}") from None
+    if not value:
+        raise Unavailable(f"{what} is empty in {secret!r}")
+    return value

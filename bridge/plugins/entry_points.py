@@ -1,0 +1,47 @@
+"""How plugins are found: by entry point, ours through the same door as anyone's."""
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import TypeVar
+
+from bridge.common.errors import Misconfigured
+
+EXTRAS = ("kafka", "mqtt", "template")
+"""Plugins of our own that need the extra of the same name."""
+
+P = TypeVar("P")
+
+
+@cache
+def installed(group: str) -> Mapping[str, EntryPoint]:
+    """Looked up once: it means to open a file of every package that is installed."""
+    return {point.name: point for point in entry_points(group=group)}
+
+
+def find(group: str, word: str, kind: str, wanted: type[P]) -> P:
+    """Return the plugin *kind* of a group, importing its module, or say why not."""
+    known = installed(group)
+    if kind not in known:
+        # It may have been installed since we looked, and be asked for by a reload.
+        installed.cache_clear()
+        known = installed(group)
+    if kind not in known:
+        there_are = ", ".join(sorted(known)) or "none: install the package (pip install -e .)"
+        raise Misconfigured(f"there is no {word} type {kind!r}; there are {there_are}")
+    try:
+        plugin = known[kind].load()
+    except (ImportError, AttributeError) as error:
+        problem = _missing(kind, error)
+        raise Misconfigured(f"{word} type {kind!r} cannot be loaded: {problem}") from error
+    if not isinstance(plugin, wanted):
+        value = known[kind].value
+        raise Misconfigured(f"{word} type {kind!r}: {value} is not a {wanted.__name__}")
+    return plugin
+
+
+def _missing(kind: str, error: ImportError | AttributeError) -> str:
+    """Our own plugins lack an extra; what a stranger's lacks is for its author to say."""
+    if kind in EXTRAS and isinstance(error, ModuleNotFoundError):
+        return f"{error}; install it with: pip install 'scheduled-events-bridge[{kind}]'"
+    return str(error)

@@ -1,0 +1,93 @@
+"""What an approval source is: its keys, how it is entered, and the deliveries that it yields."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint
+from typing import Any, ClassVar, Generic, Literal, TypeVar
+
+from pydantic import Field
+
+from bridge.common.fields import Settings
+from bridge.plugins.entry_points import find, installed
+from bridge.plugins.placeholders import Place
+from bridge.plugins.sinks import SinkSettings
+
+APPROVALS = "scheduled_events_bridge.approvals"
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One inbound message. `ack` is awaited when it is in the journal, never before.
+
+    `checkpoint` is a name and a value that the journal keeps in the same transaction, for a source
+    that starts again where it was; `position` is where the message stands, if it has such a place.
+    `unread` is why nobody shall read it, as "retained": it is counted under that name, and let go.
+    """
+
+    body: bytes
+    headers: Sequence[tuple[str, bytes]] = ()
+    ack: Callable[[], Awaitable[None]] | None = None
+    identity: str | None = None
+    position: str | None = None
+    checkpoint: tuple[str, str] | None = None
+    unread: str | None = None
+
+
+class ApprovalSettings(Settings):
+    """The keys that all approval sources have."""
+
+    SHARED: ClassVar[tuple[str, ...]] = ()
+    """The keys of the connection, which `sink: NAME` takes from that sink."""
+
+    type: str
+    trust: Literal["transport", "signed"] = Field(
+        description="transport: the broker's access control decides who may publish"
+    )
+
+    def describe(self) -> str:
+        """Finish the sentence "Approvals from NAME …", for `seb check`."""
+        return f"come from a source of type {self.type}"
+
+    def overlaps(self, sink: SinkSettings) -> bool:
+        """Whether *sink* publishes to where this source listens."""
+        del sink
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """What a source is told when it is entered.
+
+    `checkpoints` are those of its last deliveries; without any it begins *lookback* seconds ago.
+    It calls `heard(lag)` now and then, also in silence, to say that the far side still answers.
+    """
+
+    name: str
+    checkpoints: Mapping[str, str]
+    lookback: float
+    heard: Callable[[int | None], None]
+
+
+A = TypeVar("A", bound=ApprovalSettings)
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalPlugin(Generic[A]):
+    """A type of approval source: its keys, and how to enter it.
+
+    The iterator ends never; it raises `Unavailable` when the far side is gone, and the source is
+    entered anew.
+    """
+
+    settings: type[A]
+    open: Callable[[A, Place, Listening], AbstractAsyncContextManager[AsyncIterator[Delivery]]]
+
+
+def installed_approvals() -> Mapping[str, EntryPoint]:
+    return installed(APPROVALS)
+
+
+def find_approvals(kind: str) -> ApprovalPlugin[Any]:
+    """Return the plugin for approval sources of type *kind*, or say why not."""
+    return find(APPROVALS, "approval source", kind, ApprovalPlugin)

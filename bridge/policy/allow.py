@@ -1,0 +1,186 @@
+"""Who may say what: the entries of `approvals.allow`, and whether a signed vote is fresh."""
+
+import re
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta
+from fnmatch import fnmatchcase
+from typing import Annotated, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from bridge.common.fields import Secret, Settings
+from bridge.common.signatures import Key, read_key
+from bridge.core.model import ScheduledEvent
+from bridge.policy.votes import AUTO, CONTROL, DECISIONS, HTTP, SINK, Decision, Given, Refusal, Vote
+
+TOLERANCE = timedelta(minutes=5)
+"""How far clocks may differ, and how old a signature over HTTP may be."""
+_TRUSTED = frozenset({AUTO, SINK})
+_LONGEST = 512
+_TYPE = r"(?:[A-Za-z][A-Za-z0-9-]*|[0-9]+(?:\.[0-9]+)+)"
+_VALUE = r"""(?![ #])(?:[ !#-*\-.-:=?-\[\]-~]|\\(?:[ #,+"\\<>;]|[0-9A-F]{2}))*"""
+_SUBJECT = re.compile(f"{_TYPE}={_VALUE}(?:[,+]{_TYPE}={_VALUE})*")
+
+
+def _name(text: str) -> str:
+    if not text.strip() or not text.isprintable() or len(text) > _LONGEST:
+        raise ValueError(f"must be one line of at most {_LONGEST} characters that is not empty")
+    return text
+
+
+def _subject(text: str) -> str:
+    """What is written in another way than certificates are read would match none of them."""
+    if not _SUBJECT.fullmatch(text):
+        example = "openssl x509 -noout -subject -nameopt RFC2253 prints it: CN=orders,O=example"
+        raise ValueError(f"must be the subject of a certificate as {example}")
+    return text
+
+
+Name = Annotated[str, AfterValidator(_name)]
+Subject = Annotated[Name, AfterValidator(_subject)]
+Globs = Annotated[tuple[Name, ...], Field(min_length=1)]
+
+
+class ApproverKey(Settings, json_schema_extra={"minProperties": 1, "maxProperties": 1}):
+    """A key that proves an approver: `{hmac: whsec_…}` or `{ed25519: whpk_…}`."""
+
+    hmac: Secret | None = Field(None, description="whsec_…: whoever verifies could also sign")
+    ed25519: Secret | None = Field(None, description="whpk_…: the public key")
+
+    @model_validator(mode="after")
+    def _one_that_can_be_used(self) -> Self:
+        if (self.hmac is None) == (self.ed25519 is None):
+            raise ValueError("needs either hmac or ed25519")
+        # A file may not be there yet; until it is, nobody is proved by it.
+        with suppress(OSError):
+            self.read()
+        return self
+
+    def read(self) -> Key:
+        """The key as it is now. Raises OSError, or ValueError when it is no such key."""
+        if self.hmac is not None:
+            key = read_key(self.hmac.get())
+            if key.version != "v1":
+                raise ValueError("hmac must be a key that begins with whsec_")
+            return key
+        key = read_key(self.ed25519.get() if self.ed25519 else "")
+        if key.version != "v1a" or key.private:
+            raise ValueError("ed25519 must be the public key, which begins with whpk_")
+        return key
+
+
+class Allow(Settings):
+    """What one approver may say, and how it proves who it is."""
+
+    approver: Name = Field(description="its name, in votes and outcomes")
+    keys: tuple[ApproverKey, ...] = Field((), description="keys that sign its votes")
+    token: Name | None = Field(None, description="the name of its token in http.tokens")
+    certificate: Subject | None = Field(
+        None, description="the subject of its client certificate, as CN=orders,O=example"
+    )
+    via: Name | None = Field(None, description="a source's name, http or control; else any")
+    resources: Globs | None = Field(None, description="globs over VMs; else all")
+    event_types: Globs | None = Field(None, description="globs over Freeze, Reboot, …; else all")
+    decisions: Annotated[tuple[Decision, ...], Field(min_length=1)] = Field(
+        DECISIONS, description="what it may say"
+    )
+    all_resources: bool = Field(
+        default=False, description="its vote without a resource counts for all VMs"
+    )
+
+    @property
+    def proves(self) -> bool:
+        """Whether this approver can prove itself: then nobody is believed to be it by name."""
+        return bool(self.keys or self.token or self.certificate)
+
+
+def named(allow: Iterable[Allow], token: str) -> str:
+    """Who the holder of a token is: the approver whose entry names it, else the token's name."""
+    return next((rule.approver for rule in allow if rule.token == token), token)
+
+
+def certified(allow: Sequence[Allow], subject: str) -> str | None:
+    """Who the holder of a certificate is: nobody, unless an entry names its subject."""
+    for rule in allow:
+        if rule.certificate == subject:
+            return rule.approver
+    listed = any(rule.approver == subject and rule.via in (None, HTTP) for rule in allow)
+    return subject if listed else None
+
+
+def denied(allow: Sequence[Allow], vote: Vote, event: ScheduledEvent) -> Refusal | None:
+    """Why that approver may not say that of *event*; without any entry everybody may."""
+    if not allow or vote.via in _TRUSTED:
+        return None
+    objections = [_objection(rule, vote, event) for rule in allow if rule.approver == vote.approver]
+    if not objections:
+        return Refusal("unauthorized", f"{vote.approver} is not in approvals.allow{_mend(vote)}")
+    if None in objections:
+        return None
+    return Refusal("unauthorized", f"{vote.approver} {objections[-1]}")
+
+
+def _mend(vote: Vote) -> str:
+    """Who may open the control socket is the operator, and may know how to be let in."""
+    if vote.via != CONTROL:
+        return ""
+    return f"; add {{approver: {vote.approver}, via: control}} to it, or sign the vote"
+
+
+def speaks_for_all(allow: Iterable[Allow], vote: Vote, event: ScheduledEvent) -> bool:
+    """Whether a vote without a resource counts for every VM of *event*."""
+    return any(
+        rule.all_resources
+        and rule.approver == vote.approver
+        and _objection(rule, vote, event) is None
+        for rule in allow
+    )
+
+
+def _objection(rule: Allow, vote: Vote, event: ScheduledEvent) -> str | None:
+    if rule.proves and not vote.verified:
+        return "proves itself by a key, a token or a certificate, and this vote does not"
+    if rule.via is not None and rule.via != vote.via:
+        return f"may not vote via {vote.via}"
+    if vote.decision not in rule.decisions:
+        return f"may not say {vote.decision}"
+    if rule.event_types is not None and not matches(event.event_type, rule.event_types):
+        return f"may not vote on {event.event_type}"
+    spoken_for = [vote.resource] if vote.resource else event.resources
+    if rule.resources is not None and not all(matches(one, rule.resources) for one in spoken_for):
+        return "may not vote for all of the VMs that this vote is for"
+    return None
+
+
+def matches(name: str, globs: Iterable[str]) -> bool:
+    """Without regard to case, as Azure's own names are."""
+    return any(fnmatchcase(name.casefold(), glob.casefold()) for glob in globs)
+
+
+def stale(
+    given: Given,
+    now: datetime,
+    *,
+    since: datetime | None = None,
+    born: datetime | None = None,
+    ahead: timedelta = timedelta(),
+) -> Refusal | None:
+    """Why a signed vote is too old or too young; *since* is when its event was announced.
+
+    Over HTTP it was signed just now. On a bus it may have waited for us, but not for longer than
+    its event is known, nor from before the journal was begun that would know it. Our clock is
+    *ahead* by so much.
+    """
+    signed = given.signed_at
+    if signed is None:
+        return None
+    if signed > now - ahead + TOLERANCE:
+        return Refusal("unauthorized", "it was signed in the future; the clocks differ too much")
+    if given.local and signed < given.at - ahead - TOLERANCE:
+        return Refusal("unauthorized", "it was signed more than 5 minutes ago")
+    if born is not None and signed < born.replace(microsecond=0) - ahead:
+        return Refusal("replayed", "it was signed before this bridge's journal was begun")
+    if since is not None and signed < since - TOLERANCE:
+        return Refusal("replayed", "it was signed before the scheduled event was announced")
+    return None

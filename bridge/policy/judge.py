@@ -1,0 +1,148 @@
+"""Votes, rules and time: whether a scheduled event may start early, and who tells Azure."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from bridge.core.model import STARTED, ScheduledEvent
+from bridge.policy.allow import Allow, denied, speaks_for_all
+from bridge.policy.auto import Auto, chosen
+from bridge.policy.require import Require, tally, uncounted
+from bridge.policy.votes import AUTO, Announced, Given, Refusal, Vote, lapsed
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What the operator asks for; `vm_name` is this VM's, while it is known."""
+
+    require: Require = "each-resource"
+    leader: Literal["first-resource", "none"] = "first-resource"
+    takeover_after: timedelta = timedelta(seconds=5)
+    hold_timeout: timedelta = timedelta(minutes=10)
+    dry_run: bool = False
+    allow: tuple[Allow, ...] = ()
+    auto: tuple[Auto, ...] = ()
+    vm_name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """Where the votes on one scheduled event stand.
+
+    `since` is from when on they are enough; `until` is when the next hold expires.
+    """
+
+    satisfied: bool
+    have: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    holds: tuple[str, ...] = ()
+    since: datetime | None = None
+    until: datetime | None = None
+    causes: tuple[Vote, ...] = ()
+
+
+def objection(given: Given, vote: Vote, event: ScheduledEvent, rules: Rules) -> Refusal | None:
+    """Why what was given cannot count as *vote* on *event*; None when it can.
+
+    What may not be said comes before what makes no sense: a stranger learns nothing here.
+    """
+    if given.identity is not None and given.approval.approver not in (None, given.identity):
+        why = f"the sender is {given.identity}, and speaks under another name"
+        return Refusal("unauthorized", why)
+    if (refusal := denied(rules.allow, vote, event)) is not None:
+        return refusal
+    if event.status == STARTED:
+        return Refusal("expired", "the scheduled event has started")
+    if vote.resource and not event.names(vote.resource):
+        return Refusal("not-approvable", "the event does not name that resource")
+    if _for_none(vote, event, rules):
+        return Refusal("resource-required", "the event has several VMs; name one in resource")
+    return uncounted(vote, rules.require)
+
+
+def _for_none(vote: Vote, event: ScheduledEvent, rules: Rules) -> bool:
+    """Whether it is an approval of no VM in particular; a hold of the whole event harms nobody."""
+    if rules.require != "each-resource" or vote.decision != "approve" or vote.resource:
+        return False
+    return len(event.resources) > 1 and not _for_all(vote, event, rules)
+
+
+def as_vote(given: Given, event: ScheduledEvent, life: int, now: datetime) -> Vote:
+    """What was given, as a vote on *event* as it stands now."""
+    approval = given.approval
+    return Vote(
+        event_key=event.key,
+        life=life,
+        approver=given.approver,
+        resource=approval.resource or "",
+        decision=approval.decision,
+        approval=approval.id,
+        key=approval.key,
+        at=now,
+        via=given.via,
+        verified=given.identity is not None,
+        position=given.position,
+        reason=approval.reason,
+        about=Announced(event.event_type, event.resources, event.not_before),
+        signed_at=given.signed_at,
+        local=given.local,
+    )
+
+
+def judge(event: ScheduledEvent, votes: Iterable[Vote], rules: Rules, now: datetime) -> Judgement:
+    """Count the votes that still stand. A hold that has not expired keeps everything waiting."""
+    standing = [vote for vote in votes if not lapsed(vote, event) and _counts(vote, event, rules)]
+    approvals = sorted((v for v in standing if v.decision == "approve"), key=lambda v: v.at)
+    released = {v.approver: v for v in standing if v.decision == "release" and not v.resource}
+    ends = {vote: vote.at + rules.hold_timeout for vote in standing if _holds(vote, released)}
+    active = [vote for vote, end in ends.items() if now < end]
+    found = tally(event, approvals, rules.require, lambda vote: _for_all(vote, event, rules))
+    free = [*(v.at for v in standing if v.decision == "release" or v.lifts), *ends.values()]
+    return Judgement(
+        satisfied=found.since is not None and not active,
+        have=found.have,
+        missing=found.missing,
+        holds=tuple(_shown(vote) for vote in active),
+        since=None if found.since is None else max([found.since, *free]),
+        until=min((ends[vote] for vote in active), default=None),
+        causes=tuple(approvals),
+    )
+
+
+def _counts(vote: Vote, event: ScheduledEvent, rules: Rules) -> bool:
+    """Whether the rules of today would let it be cast: they may have changed since."""
+    if vote.via == AUTO:
+        return chosen(rules.auto, event, rules.vm_name) == vote.resource
+    return denied(rules.allow, vote, event) is None
+
+
+def _for_all(vote: Vote, event: ScheduledEvent, rules: Rules) -> bool:
+    return vote.via == AUTO or speaks_for_all(rules.allow, vote, event)
+
+
+def _holds(vote: Vote, released: Mapping[str, Vote]) -> bool:
+    """A hold stands until its voice says otherwise, or its approver releases everything."""
+    if vote.decision != "hold":
+        return False
+    other = released.get(vote.approver)
+    return other is None or other.verified < vote.verified or other.at < vote.at
+
+
+def _shown(vote: Vote) -> str:
+    return f"{vote.approver}@{vote.resource}" if vote.resource else vote.approver
+
+
+def turn(
+    event: ScheduledEvent, vm_name: str | None, scope: Literal["own", "all"], rules: Rules
+) -> int | None:
+    """In which turn this bridge acts on a satisfied policy: 0 at once, None never.
+
+    The bridge on the first VM leads; the n-th stands in later, and one that watches all comes last.
+    """
+    names = [name.casefold() for name in event.resources]
+    mine = vm_name.casefold() if vm_name else None
+    if mine in names:
+        alone = event.event_type.casefold() == "terminate" or rules.leader == "none"
+        return 0 if alone else names.index(mine)
+    return len(names) if scope == "all" else None

@@ -1,0 +1,234 @@
+"""The strict reader of approvals: CloudEvents in either mode, plain JSON, or Azure's own body.
+
+It invents nothing: no id, no time, no default that could defeat a check for replays.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import islice
+from typing import Any
+
+from bridge.common.signatures import HEADERS, ID, SIGNATURE, TIMESTAMP, is_signed
+from bridge.common.strictjson import decode
+from bridge.policy.votes import DECISIONS, Approval
+
+LARGEST = 64 * 1024
+MOST_EVENTS = 100
+APPROVE = "azure.scheduledevents.approve.v1"
+_OURS = "azure.scheduledevents."
+_TEXT_LIMIT = 512
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
+_ATTRIBUTE = re.compile(r"ce[_-]([a-z0-9]+)")
+_TYPE = "content-type"
+_STRUCTURED = "application/cloudevents"
+_PAYLOAD = "payload"
+_SAID_OF_ALL = ("approver", "resource", "decision", "reason")
+
+Headers = Sequence[tuple[str, bytes]]
+
+
+class Malformed(ValueError):
+    """The message cannot be read as an approval; the sentence says why."""
+
+
+class NotForUs(ValueError):
+    """A CloudEvent of ours, but not an approval: counted and dropped, never answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Message:
+    data: Any
+    key: str | None = None
+    id: str | None = None
+
+
+def unwrap(body: bytes, headers: Headers) -> tuple[bytes, Headers]:
+    """What was really sent, where a transport has no headers for the signature.
+
+    Then it comes as a JSON object that holds the three headers, and the signed text as `payload`.
+    Raises `Malformed` for what is too large to be looked at.
+    """
+    if len(body) > LARGEST:
+        raise Malformed(f"it has {len(body)} bytes; at most {LARGEST} are read")
+    if is_signed(headers) or SIGNATURE.encode() not in body:
+        return body, headers
+    try:
+        found = decode(body)
+        if not isinstance(found, dict) or set(found) != {*HEADERS, _PAYLOAD}:
+            return body, headers
+        found[TIMESTAMP] = str(found[TIMESTAMP])
+        texts = {name: found[name].encode() for name in (*HEADERS, _PAYLOAD)}
+    except (ValueError, AttributeError):
+        return body, headers
+    return texts[_PAYLOAD], [(name, texts[name]) for name in HEADERS]
+
+
+def read(
+    body: bytes, headers: Headers, position: str | None = None, *, signed: bool = False
+) -> list[Approval]:
+    """What a message says, an approval for each scheduled event that it names.
+
+    Raises `Malformed` or `NotForUs`, and nothing else, whatever the bytes are. Of one that is
+    *signed* nothing is read from the headers, but for its webhook-id.
+    """
+    if len(body) > LARGEST:
+        raise Malformed(f"it has {len(body)} bytes; at most {LARGEST} are read")
+    found = _single(headers)
+    message = _message(body, found, signed=signed)
+    data = message.data
+    if signed and message.id not in (None, found.get(ID)):
+        raise Malformed("its webhook-id is not the CloudEvent's id")
+    if not isinstance(data, dict):
+        raise Malformed("its data is not a JSON object")
+    _refuse_misspelt(data)
+    given = _text(data, "id") or _text(found, ID)
+    fallback = position or fingerprint(body)
+    key = message.key or given or fallback
+    shown = message.id or given or fallback
+    said = [_approval(item, key, shown) for item in _items(data)]
+    return list({approval.event_key: approval for approval in said}.values())
+
+
+def fingerprint(body: bytes) -> str:
+    """What names a message that names itself in no other way."""
+    return f"sha256-{hashlib.sha256(body).hexdigest()}"
+
+
+def _single(headers: Headers) -> dict[str, str]:
+    """The headers that matter, attributes as `ce_NAME`; none of them may stand twice."""
+    found: dict[str, str] = {}
+    for spelt, value in headers:
+        name = spelt.lower()
+        if attribute := _ATTRIBUTE.fullmatch(name):
+            name = f"ce_{attribute[1]}"
+        elif name not in {_TYPE, ID}:
+            continue
+        if name in found:
+            raise Malformed(f"the header {name} stands twice")
+        try:
+            found[name] = value.decode("utf-8")
+        except UnicodeDecodeError:
+            raise Malformed(f"the header {name} is not UTF-8") from None
+    return found
+
+
+def _message(body: bytes, headers: Mapping[str, str], *, signed: bool) -> _Message:
+    """The content type tells the mode: a structured message may repeat attributes as headers."""
+    kind = _media_type(headers.get(_TYPE, ""))
+    if kind in {_STRUCTURED, f"{_STRUCTURED}+json"}:
+        return _structured(_json(body))
+    if kind.startswith(_STRUCTURED):
+        raise Malformed("of CloudEvents, single ones in JSON are read here, and nothing else")
+    attributes = {name[3:]: value for name, value in headers.items() if name.startswith("ce_")}
+    if attributes:
+        _refuse_stranger(attributes)
+        if signed:
+            raise Malformed("a signature does not cover headers; sign a structured CloudEvent")
+        _must_be_json(kind)
+        return _checked(attributes, _json(body))
+    data = _json(body)
+    # A structured CloudEvent whose transport cannot carry a content type.
+    return _structured(data) if isinstance(data, dict) and "specversion" in data else _Message(data)
+
+
+def _media_type(text: str) -> str:
+    return text.partition(";")[0].strip().lower()
+
+
+def _must_be_json(kind: str) -> None:
+    if kind and kind != "application/json" and not kind.endswith("+json"):
+        raise Malformed("its data must be JSON, by its content type too")
+
+
+def _refuse_stranger(attributes: Mapping[str, Any]) -> None:
+    """What else we publish may come by here; whatever is wrong with it, it is not for us."""
+    kind = attributes.get("type")
+    if isinstance(kind, str) and kind.startswith(_OURS) and kind != APPROVE:
+        raise NotForUs(f"its type is {kind[:_TEXT_LIMIT]}")
+
+
+def _json(body: bytes) -> Any:
+    try:
+        return decode(body, unique=True)
+    except ValueError as error:
+        raise Malformed(f"it is not JSON: {error}") from None
+
+
+def _structured(envelope: Any) -> _Message:
+    if not isinstance(envelope, dict):
+        raise Malformed("a structured CloudEvent is a JSON object")
+    _refuse_stranger(envelope)
+    if "data_base64" in envelope:
+        raise Malformed("its data must be a JSON object, not data_base64")
+    _must_be_json(_media_type(_text(envelope, "datacontenttype") or ""))
+    return _checked(envelope, envelope.get("data"))
+
+
+def _checked(attributes: Mapping[str, Any], data: Any) -> _Message:
+    """The four attributes that CloudEvents requires, and a type that is ours."""
+    for name in ("specversion", "id", "source", "type"):
+        value = attributes.get(name)
+        if not isinstance(value, str) or not value or _CONTROL.search(value):
+            raise Malformed(f"the CloudEvent has no usable {name}")
+        if len(value) > _TEXT_LIMIT:
+            raise Malformed(f"the CloudEvent's {name} is longer than {_TEXT_LIMIT} characters")
+    if attributes["specversion"] != "1.0":
+        raise Malformed("specversion must be 1.0")
+    if attributes["type"] != APPROVE:
+        raise Malformed(f"its type must be {APPROVE}")
+    return _Message(data, f"{attributes['source']}\x1f{attributes['id']}", attributes["id"])
+
+
+def _refuse_misspelt(data: Mapping[str, Any]) -> None:
+    """Other fields are ignored; but a hold that is taken for an approval is the worst mistake."""
+    for name in islice(data, MOST_EVENTS):
+        close = get_close_matches(name[:_TEXT_LIMIT].casefold(), ["decision"], cutoff=0.8)
+        if close and name != "decision":
+            raise Malformed(f"it has no field {name[:40]!r}; did you mean decision?")
+
+
+def _items(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Azure's own body names several; ours names one. What else it says is said of them all."""
+    requests = data.get("StartRequests")
+    if requests is None:
+        return [data]
+    if not isinstance(requests, list) or not 0 < len(requests) <= MOST_EVENTS:
+        raise Malformed(f"StartRequests must be a list of 1 to {MOST_EVENTS}")
+    if not all(isinstance(one, dict) for one in requests):
+        raise Malformed("StartRequests must hold objects with an EventId")
+    if "eventId" in data:
+        raise Malformed("it has both eventId and StartRequests; give one of them")
+    if any("decision" in one for one in requests):
+        raise Malformed("decision stands beside StartRequests, not in them; it is one for them all")
+    said = {name: data.get(name) for name in _SAID_OF_ALL}
+    return [{**said, "eventId": one.get("EventId")} for one in requests]
+
+
+def _approval(data: Mapping[str, Any], key: str, shown: str) -> Approval:
+    event_id = _text(data, "eventId")
+    if not event_id:
+        raise Malformed("it names no eventId")
+    decision = _text(data, "decision") or "approve"
+    if decision not in DECISIONS:
+        raise Malformed(f"decision must be one of {', '.join(DECISIONS)}, not {decision[:40]!r}")
+    return Approval(
+        event_id=event_id,
+        key=key,
+        id=shown,
+        decision=decision,
+        approver=_text(data, "approver"),
+        resource=_text(data, "resource"),
+        reason=_text(data, "reason"),
+    )
+
+
+def _text(data: Mapping[str, Any], name: str) -> str | None:
+    value = data.get(name)
+    if value is None:
+        return None
+    if not isinstance(value, str) or len(value) > _TEXT_LIMIT or _CONTROL.search(value):
+        raise Malformed(f"{name} must be a text of at most {_TEXT_LIMIT} printing characters")
+    return value or None

@@ -1,0 +1,109 @@
+"""What is enough: one approval, one for each VM, so many approvers, or certain ones."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from bridge.common.fields import Settings
+from bridge.core.model import ScheduledEvent
+from bridge.policy.allow import Name
+from bridge.policy.votes import Refusal, Vote
+
+
+class Count(Settings):
+    """So many different verified approvers."""
+
+    count: int = Field(ge=1, le=1000, description="how many different verified approvers")
+
+    def __str__(self) -> str:
+        return f"count: {self.count}"
+
+
+class Approvers(Settings):
+    """Each of these verified approvers."""
+
+    approvers: Annotated[tuple[Name, ...], Field(min_length=1)] = Field(
+        description="each of these verified approvers"
+    )
+
+    def __str__(self) -> str:
+        return f"approvers: {', '.join(self.approvers)}"
+
+
+Require = Literal["any", "each-resource"] | Count | Approvers
+ANYBODY = ("any",)
+"""Who is missing where one approval is enough, and there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Who or what is approved for, what is missing, and since when nothing is."""
+
+    have: tuple[str, ...]
+    missing: tuple[str, ...]
+    since: datetime | None
+
+
+def tally(
+    event: ScheduledEvent,
+    approvals: Sequence[Vote],
+    require: Require,
+    for_all: Callable[[Vote], bool],
+) -> Tally:
+    """Count *approvals*, oldest first; *for_all* tells of one without a resource what it is for."""
+    if isinstance(require, Count | Approvers):
+        return _by_name(approvals, require)
+    if require == "any" or not event.resources:
+        have = tuple(dict.fromkeys(vote.approver for vote in approvals))
+        return Tally(have, (), approvals[0].at) if have else Tally((), ANYBODY, None)
+    return _each(event, approvals, for_all)
+
+
+def _by_name(approvals: Sequence[Vote], require: Count | Approvers) -> Tally:
+    """Only who is verified counts, and everybody once."""
+    first: dict[str, datetime] = {}
+    for vote in approvals:
+        if vote.verified:
+            first.setdefault(vote.approver, vote.at)
+    if isinstance(require, Count):
+        lacking = require.count - len(first)
+        since = sorted(first.values())[require.count - 1] if lacking <= 0 else None
+        return Tally(tuple(first), (f"{lacking} more",) if lacking > 0 else (), since)
+    have = tuple(name for name in require.approvers if name in first)
+    missing = tuple(name for name in require.approvers if name not in first)
+    return Tally(have, missing, None if missing else max(first[name] for name in have))
+
+
+def _each(
+    event: ScheduledEvent, approvals: Sequence[Vote], for_all: Callable[[Vote], bool]
+) -> Tally:
+    first: dict[str, datetime] = {}
+    for vote in approvals:
+        for name in _spoken_for(vote, event, for_all):
+            first.setdefault(name.casefold(), vote.at)
+    have = tuple(name for name in event.resources if name.casefold() in first)
+    missing = tuple(name for name in event.resources if name.casefold() not in first)
+    since = None if missing else max(first[name.casefold()] for name in have)
+    return Tally(have, missing, since)
+
+
+def _spoken_for(
+    vote: Vote, event: ScheduledEvent, for_all: Callable[[Vote], bool]
+) -> Sequence[str]:
+    if vote.resource:
+        return [vote.resource]
+    return event.resources if len(event.resources) == 1 or for_all(vote) else ()
+
+
+def uncounted(vote: Vote, require: Require) -> Refusal | None:
+    """Why an approval would be nobody's that the policy asks for; holds are anybody's."""
+    if vote.decision != "approve" or not isinstance(require, Count | Approvers):
+        return None
+    if not vote.verified:
+        return Refusal("unauthorized", f"{vote.approver} is not verified, and only who is counts")
+    if isinstance(require, Approvers) and vote.approver not in require.approvers:
+        return Refusal("unauthorized", f"{vote.approver} is none of those who are asked for")
+    return None

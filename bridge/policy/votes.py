@@ -1,0 +1,193 @@
+"""Votes and what an approval message says, as values."""
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Literal
+
+from bridge.core.model import ScheduledEvent
+
+Decision = Literal["approve", "hold", "release"]
+DECISIONS: tuple[Decision, ...] = ("approve", "hold", "release")
+
+Became = Literal["recorded", "pending", "granted", "refused"]
+
+AUTO, CONTROL, HTTP, REMIND, SINK = "auto", "control", "http", "remind", "sink"
+OWN_CHANNELS = frozenset({AUTO, CONTROL, HTTP, REMIND, SINK})
+"""Channels of the bridge itself; no approval source may have such a name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why an approval does not count: a stable word, and a sentence."""
+
+    reason: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """What one inbound message says about one scheduled event, before anybody judged it.
+
+    `key` is for dedupe and replay; `id` is how people and outcomes name it.
+    """
+
+    event_id: str
+    key: str
+    id: str
+    decision: Decision = "approve"
+    approver: str | None = None
+    resource: str | None = None
+    reason: str | None = None
+
+    @property
+    def event_key(self) -> str:
+        return self.event_id.upper()
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """An approval as it arrived; it may have to wait for its event.
+
+    `identity` is the sender's name if it was proved. A local one was given to this very bridge,
+    by HTTP, a command or a sink, and no other bridge knows of it.
+    """
+
+    approval: Approval
+    via: str
+    at: datetime
+    identity: str | None = None
+    position: str | None = None
+    signed_at: datetime | None = None
+    local: bool = False
+
+    @property
+    def approver(self) -> str:
+        """Who speaks: what was proved, else what is claimed, else whoever may use the channel."""
+        return self.identity or self.approval.approver or self.via
+
+    @property
+    def seen_as(self) -> str:
+        """The key under which it is remembered: nobody can use up the ids of a proved name."""
+        key = self.approval.key
+        # No message can have a key that begins like this.
+        return key if self.identity is None else f"\x1f{self.identity}\x1f{key}"
+
+
+@dataclass(frozen=True, slots=True)
+class Announced:
+    """The event as it stood when somebody voted: a vote lapses when it turns for the worse."""
+
+    event_type: str
+    resources: tuple[str, ...]
+    not_before: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """One voice: the latest of one approver for one resource in one life of a scheduled event.
+
+    `at` is when it began to count here; `resource` is empty when it was given for all of them.
+    `lifts` tells that the same voice held before.
+    """
+
+    event_key: str
+    life: int
+    approver: str
+    resource: str
+    decision: Decision
+    approval: str
+    key: str
+    at: datetime
+    via: str
+    verified: bool = False
+    position: str | None = None
+    reason: str | None = None
+    about: Announced = field(default_factory=lambda: Announced("", (), None))
+    signed_at: datetime | None = None
+    local: bool = False
+    lifts: bool = False
+
+    @property
+    def voice(self) -> tuple[str, str]:
+        """Who speaks for what: a later vote of the same voice takes the place of this one."""
+        return self.approver, self.resource.casefold()
+
+
+@dataclass(frozen=True, slots=True)
+class LocalOutcome:
+    """What became of a local vote on one scheduled event, as its caller is told.
+
+    Pending is a vote that waits: for its event to show, or for Azure to take what it led to.
+    """
+
+    event_id: str
+    outcome: Became
+    approval_id: str
+    reason: str | None = None
+    detail: str | None = None
+
+
+_HARSHNESS = {"freeze": 0, "reboot": 1, "redeploy": 2, "preempt": 3, "terminate": 3}
+
+
+def lapsed(vote: Vote, event: ScheduledEvent) -> bool:
+    """Whether the event turned for the worse since the vote: more VMs, harsher, or earlier."""
+    before = vote.about
+    named = {name.casefold() for name in before.resources}
+    if any(name.casefold() not in named for name in event.resources):
+        return True
+    if _harsher(before.event_type.casefold(), event.event_type.casefold()):
+        return True
+    if event.not_before is None or before.not_before is None:
+        return False
+    return event.not_before < before.not_before
+
+
+def _harsher(before: str, now: str) -> bool:
+    """What is not known to be as mild is taken for harsher."""
+    if before == now:
+        return False
+    if before in _HARSHNESS and now in _HARSHNESS:
+        return _HARSHNESS[now] > _HARSHNESS[before]
+    return True
+
+
+def unchanged(vote: Vote, standing: Vote, event: ScheduledEvent, hold_timeout: timedelta) -> bool:
+    """Whether *vote* says again what still stands."""
+    if vote.decision != standing.decision or lapsed(standing, event):
+        return False
+    if vote.verified and not standing.verified:
+        return False
+    return vote.decision != "hold" or vote.at < standing.at + hold_timeout
+
+
+def renewed(standing: Vote, vote: Vote) -> Vote:
+    """*standing*, said again by *vote*: what is older than the later of them replaces neither."""
+    position, signed_at = vote.position or standing.position, vote.signed_at or standing.signed_at
+    return replace(standing, position=position, signed_at=signed_at)
+
+
+def older(vote: Vote, standing: Vote) -> bool:
+    """Whether *vote* was given before *standing*: by their places in one log, else as signed.
+
+    What can be compared in neither way came in the order in which it was given.
+    """
+    if (places := _offsets(vote, standing)) is not None:
+        return places[0] < places[1]
+    if vote.signed_at is not None and standing.signed_at is not None:
+        return vote.signed_at < standing.signed_at
+    return False
+
+
+def _offsets(vote: Vote, standing: Vote) -> tuple[int, int] | None:
+    if vote.position is None or standing.position is None:
+        return None
+    log, _, offset = vote.position.rpartition("/")
+    other_log, _, other = standing.position.rpartition("/")
+    if not log or log != other_log or not (_is_number(offset) and _is_number(other)):
+        return None
+    return int(offset), int(other)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 20

@@ -1,0 +1,117 @@
+"""Which VM this is: asked of instance metadata, remembered in the journal."""
+
+import json
+import logging
+import time
+from dataclasses import asdict, dataclass, field
+from datetime import timedelta
+
+from bridge.common.supervise import ceiling
+from bridge.config import Config
+from bridge.core.model import Instance
+from bridge.core.observer import Observer
+from bridge.journal import Journal
+from bridge.metadata.answers import Problem
+from bridge.metadata.client import Metadata
+from bridge.plugins import Place
+
+log = logging.getLogger(__name__)
+
+_ASK_AGAIN = 15.0
+_SELDOM = 900.0
+_REFRESH = 24 * 3600.0
+
+
+@dataclass(slots=True)
+class Identity:
+    """What is known of this VM so far; the bridge works without it, and says so."""
+
+    config: Config
+    journal: Journal
+    instance: Instance = field(default_factory=Instance)
+    _ask_at: float = 0.0
+    _failures: int = 0
+    _written: int | None = None
+
+    @property
+    def vm_name(self) -> str | None:
+        return self.config.source.vm_name or self.instance.name
+
+    @property
+    def observer(self) -> Observer:
+        return Observer(
+            instance=self.instance,
+            vm_name=self.vm_name,
+            source=self.config.cloudevents.source,
+            margin=timedelta(seconds=self.config.approvals.margin),
+            tags=self.config.source.tags,
+            labels=self.config.source.labels,
+        )
+
+    @property
+    def place(self) -> Place:
+        return place(self.vm_name, self.instance)
+
+    async def recall(self) -> None:
+        """Begin with what the journal remembers."""
+        text = await self.journal.run(lambda store: store.recall("instance"))
+        if text is None:
+            return
+        try:
+            self.instance = Instance(**json.loads(text))
+        except (ValueError, TypeError) as error:
+            log.warning("instance.forgotten", extra={"error": str(error)})
+            return
+        self._written = self.journal.generation
+
+    async def learn(self, metadata: Metadata) -> None:
+        """Ask instance metadata when it is time to; a failure changes nothing."""
+        if self._written not in (None, self.journal.generation):
+            await self._accept(self.instance)
+        if time.monotonic() < self._ask_at:
+            return
+        answer = await metadata.instance()
+        if isinstance(answer, Problem):
+            # Each question holds up a poll, so one that fails is asked less and less often.
+            self._failures += 1
+            self._ask_at = time.monotonic() + ceiling(
+                self._failures, first=_ASK_AGAIN, most=_SELDOM
+            )
+            if self._failures == 1:
+                log.warning(
+                    "instance.unknown", extra={"detail": answer.detail, "scope": self._scope()}
+                )
+            return
+        self._failures = 0
+        self._ask_at = time.monotonic() + _REFRESH
+        await self._accept(answer)
+
+    def _scope(self) -> str:
+        return "as configured" if self.vm_name else "all, until the VM's name is known"
+
+    async def _accept(self, instance: Instance) -> None:
+        if instance.vm_id is not None:
+            await self.journal.claim(instance.vm_id)
+        if instance != self.instance:
+            self.instance = instance
+            log.info("instance.known", extra={"vm": self.vm_name, "vm_id": instance.vm_id})
+        elif self._written == self.journal.generation:
+            return
+        self._written = self.journal.generation
+        text = json.dumps(asdict(instance))
+        await self.journal.run(lambda store: store.remember(instance=text))
+        self.journal.announce()  # sinks were entered without these names
+
+
+def place(vm_name: str | None, instance: Instance) -> Place:
+    """What templates may name."""
+    return Place(
+        {
+            "observer": vm_name,
+            "vm_name": vm_name,
+            "vm_id": instance.vm_id,
+            "subscription": instance.subscription,
+            "resource_group": instance.resource_group,
+            "location": instance.location,
+        }
+    )

@@ -1,0 +1,127 @@
+"""The running bridge as the web and the commands see it: its parts, and what operators may do."""
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from bridge.config import Config
+from bridge.core.state import Tracked
+from bridge.journal import Journal
+from bridge.journal.cursors import dead_letter, drop_letter, replay_letter, replay_sink
+from bridge.plugins import Delivery
+from bridge.policy.votes import LocalOutcome
+from bridge.runtime.identity import Identity
+from bridge.runtime.status import Status
+
+if TYPE_CHECKING:
+    from bridge.policy.judge import Rules
+
+TakeLocal = Callable[[Delivery, str, str | None], Awaitable[list[LocalOutcome]]]
+"""Take a vote that was given to this very bridge: what, through which door, from whom."""
+
+
+@dataclass(slots=True)
+class Runtime:
+    """Shared by all tasks of one process. Every operator's act goes through it and is audited."""
+
+    config: Config
+    journal: Journal
+    identity: Identity
+    status: Status
+    version: str
+    boot_id: str | None = None
+    take_local: TakeLocal | None = None
+    _audited: datetime = field(default=datetime.min.replace(tzinfo=UTC))
+
+    @property
+    def rules(self) -> "Rules":
+        """What the operator asks for, as policy reads it."""
+        from bridge.policy.judge import Rules  # noqa: PLC0415  nothing is judged before the first poll
+
+        asked = self.config.approvals
+        return Rules(
+            require=asked.require,
+            leader=asked.leader,
+            takeover_after=timedelta(seconds=asked.takeover_after),
+            hold_timeout=timedelta(seconds=asked.hold_timeout),
+            dry_run=asked.dry_run,
+            allow=asked.allow,
+            auto=asked.auto,
+            vm_name=self.identity.vm_name,
+        )
+
+    def rules_for(self, known: Tracked) -> "Rules":
+        """A drill is a dry run, whatever is configured."""
+        rules = self.rules
+        return replace(rules, dry_run=True) if known.drill else rules
+
+    async def audit(self, action: str, *, actor: str, via: str, detail: Mapping[str, Any]) -> None:
+        """Record `bridge.audited`; its id has one place a second, so a crowd is spread out."""
+        from bridge.core import messages  # noqa: PLC0415  nothing is said before the first poll
+
+        now = datetime.now(UTC)
+        moment = max(now, self._audited + timedelta(seconds=1))
+        for _ in range(60):
+            self._audited = moment
+            said = messages.audited(
+                action,
+                self.identity.observer,
+                now,
+                actor=actor,
+                via=via,
+                detail=detail,
+                second=moment,
+            )
+            if await self.journal.append([said], time.time()):
+                return
+            moment += timedelta(seconds=1)
+
+    async def replay(self, letter_id: str, *, actor: str, via: str) -> bool:
+        """Offer a dead letter again; False when there is none of that id."""
+        letter = await self.journal.run(lambda store: dead_letter(store, letter_id))
+        if letter is None:
+            return False
+        await self.journal.run(lambda store: replay_letter(store, letter))
+        self.journal.announce()
+        detail = {"deadLetter": letter.id, "cloudEvent": letter.event_id, "reason": letter.reason}
+        await self.audit("dead-letter.replayed", actor=actor, via=via, detail=detail)
+        return True
+
+    async def drop(self, letter_id: str, *, actor: str, via: str) -> bool:
+        """Give a dead letter up; False when there is none of that id."""
+        letter = await self.journal.run(lambda store: dead_letter(store, letter_id))
+        if letter is None:
+            return False
+        await self.journal.run(lambda store: drop_letter(store, letter))
+        detail = {"deadLetter": letter.id, "cloudEvent": letter.event_id, "reason": letter.reason}
+        await self.audit("dead-letter.dropped", actor=actor, via=via, detail=detail)
+        return True
+
+    async def replay_sink(self, name: str, *, actor: str, via: str) -> int | None:
+        """Offer a sink everything that the journal still holds; None when there is no such sink.
+
+        One that had stopped goes on.
+        """
+        if name not in self.status.sinks:
+            return None
+        count = await self.journal.run(lambda store: replay_sink(store, name))
+        self.status.sinks[name].resume(time.time())
+        self.journal.announce()
+        await self.audit(
+            "sink.replayed", actor=actor, via=via, detail={"sink": name, "rows": count}
+        )
+        return count
+
+    async def resume_sink(self, name: str, *, actor: str, via: str) -> bool | None:
+        """Let a sink that stopped go on; whether it had, and None when there is no such sink."""
+        if name not in self.status.sinks:
+            return None
+        why = self.status.sinks[name].error
+        if not self.status.sinks[name].resume(time.time()):
+            return False
+        self.journal.announce()
+        detail = {"sink": name, "stoppedBecause": why}
+        await self.audit("sink.resumed", actor=actor, via=via, detail=detail)
+        return True

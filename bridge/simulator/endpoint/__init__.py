@@ -1,0 +1,1 @@
+"""How the simulated Azure tells what happens, over HTTP."""

@@ -1,0 +1,1 @@
+"""What happens in the simulated Azure; it knows nothing of HTTP."""

@@ -1,0 +1,1 @@
+"""From a document to transitions to the journal."""

@@ -1,0 +1,81 @@
+"""What the poller has to say: transitions, and the state of the source, as CloudEvents."""
+
+import logging
+from dataclasses import dataclass
+from datetime import datetime
+
+from bridge.core import messages
+from bridge.core.cloudevent import CloudEvent
+from bridge.core.state import State, Step
+from bridge.journal import Journal
+from bridge.journal.drills import rehearsed
+from bridge.metadata.answers import Problem
+from bridge.runtime.identity import Identity
+from bridge.runtime.status import SourceStatus
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Bulletin:
+    """Knows who speaks, and from where."""
+
+    identity: Identity
+    journal: Journal
+    status: SourceStatus
+    version: str
+    boot_id: str | None
+
+    def transitions(self, step: Step, now: datetime) -> list[CloudEvent]:
+        for key in step.regressed:
+            log.warning("event.went_back", extra={"event_id": key, "note": "Started stays Started"})
+        observer = self.identity.observer
+        incarnation = step.state.incarnation
+        return [messages.transition(one, observer, now, incarnation) for one in step.transitions]
+
+    def degraded(
+        self, problem: Problem, state: State, now: datetime, began: datetime
+    ) -> CloudEvent:
+        about = self._about(state, began, problem.reason, problem.status)
+        return messages.source("degraded", about, self.identity.observer, now)
+
+    def recovered(self, state: State, now: datetime) -> CloudEvent:
+        about = self._about(state, now, self.status.problem)
+        return messages.source("recovered", about, self.identity.observer, now)
+
+    async def snapshot(self, state: State, now: datetime) -> CloudEvent:
+        """With the drill that is under way: what is not in it is over."""
+        about = self._about(state, now, self.status.problem)
+        pending = {**state.tracked, **await self.journal.run(rehearsed)}
+        return messages.source("snapshot", about, self.identity.observer, now, pending)
+
+    def answered(self, step: Step, now: datetime) -> None:
+        """Note in status and log that the source answers, and what it said."""
+        status = self.status
+        if status.problem is not None:
+            log.info("source.answers", extra={"after": status.problem})
+        status.problem = status.detail = None
+        status.degraded, status.last_good = False, now
+        status.answered.set()
+        for one in step.transitions:
+            status.transitions[one.what] = status.transitions.get(one.what, 0) + 1
+            if one.what == "scheduled" and one.event.not_before:
+                status.notice.observe(max(0.0, (one.event.not_before - now).total_seconds()))
+            fields = {"event_id": one.event.key, "type": one.event.event_type}
+            name = f"event.{one.what}"
+            log.info(name, extra=fields)
+
+    def _about(
+        self, state: State, began: datetime, reason: str | None, status: int | None = None
+    ) -> messages.Source:
+        return messages.Source(
+            since=began,
+            endpoint=self.status.endpoint,
+            last_good=self.status.last_good or state.last_good,
+            boot_id=self.boot_id,
+            bridge_version=self.version,
+            journal=self.journal.origin,
+            reason=reason,
+            status=status,
+            clock_skew=self.status.clock_skew,
+        )

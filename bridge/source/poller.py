@@ -1,0 +1,252 @@
+"""Fetch, decide, commit, again and again: the source of every transition."""
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from bridge.common.supervise import backoff, heard
+from bridge.config import Config
+from bridge.core.cloudevent import CloudEvent
+from bridge.core.diff import transitions, unannounced
+from bridge.core.state import Facts, State, Step
+from bridge.journal import Journal, SetAside
+from bridge.journal.votes import granted
+from bridge.metadata.answers import OUTDATED, Accepted, Answer, Problem
+from bridge.metadata.budget import Budget
+from bridge.metadata.client import Metadata
+from bridge.runtime.identity import Identity
+from bridge.runtime.status import SourceStatus
+from bridge.source.endpoint import locate
+from bridge.source.reader import Outage, Reader, azure_now, clock_skew
+
+if TYPE_CHECKING:
+    from bridge.source.announcements import Bulletin
+
+log = logging.getLogger(__name__)
+
+LONGEST_BACKOFF = 5.0
+JITTER = 60.0
+"""A fleet that loses its source at once does not say so at once."""
+_NOTE_GOOD = timedelta(minutes=10)
+_WATCHING = 60.0
+_LOST_TRACK = 5
+
+
+@dataclass(slots=True)
+class Poller:
+    """One VM's view of its scheduled events. `run` goes on until cancelled."""
+
+    config: Config
+    journal: Journal
+    identity: Identity
+    status: SourceStatus
+    version: str
+    boot_id: str | None = None
+    budget: Budget = field(default_factory=Budget)
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
+    _client: Metadata | None = None
+    _hurry: asyncio.Event = field(default_factory=asyncio.Event)
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _state: State = field(default_factory=State)
+    _reader: Reader = field(default_factory=Reader)
+    _outage: Outage = field(default_factory=lambda: Outage(timedelta()))
+    _failures: int = 0
+    _seen: float | None = None
+    _snapshot_due: float = 0.0
+    _generation: int = -1
+
+    @property
+    def _bulletin(self) -> "Bulletin":
+        # Imported here: the first poll need not wait for the words about its answer.
+        from bridge.source.announcements import Bulletin  # noqa: PLC0415
+
+        return Bulletin(self.identity, self.journal, self.status, self.version, self.boot_id)
+
+    async def run(self) -> None:
+        """Find the endpoint and poll it; look for it anew when it cannot be reached any more."""
+        while True:
+            endpoint = await self._endpoint()
+            if endpoint is None:
+                await asyncio.sleep(self._pause())
+                continue
+            async with self._reached(endpoint) as metadata:
+                while not self._lost_track():
+                    self._hurry.clear()
+                    async with self._turn:
+                        problem = await self.poll(metadata)
+                    pause = self._pause(problem)
+                    await (asyncio.sleep(pause) if problem else heard(self._hurry, pause))
+
+    def hurry(self) -> None:
+        """Read the document as soon as the budget allows: it is not what we thought."""
+        self._hurry.set()
+
+    async def once(self) -> bool:
+        """Poll one time; whether there was a useful answer."""
+        endpoint = await self._endpoint()
+        if endpoint is None:
+            return False
+        async with self._reached(endpoint) as metadata:
+            return await self.poll(metadata) is None
+
+    @asynccontextmanager
+    async def _reached(self, endpoint: str) -> AsyncGenerator[Metadata]:
+        async with Metadata(endpoint, self.config.source.api_version, budget=self.budget) as client:
+            self._client = client
+            try:
+                yield client
+            finally:
+                self._client = None
+
+    async def approve(
+        self, event_ids: Sequence[str], incarnation: int | str | None
+    ) -> Accepted | Problem:
+        """Tell Azure between two polls, if the document is still the one that was judged."""
+        async with self._turn:
+            if self._client is None or self._seen is None or incarnation != self._state.incarnation:
+                return OUTDATED
+            return await self._client.approve(event_ids, incarnation)
+
+    async def poll(self, metadata: Metadata) -> Problem | None:
+        """One fetch and all that follows from it; the problem, if there was one."""
+        await self.identity.learn(metadata)
+        self.asked.set()
+        answer = await metadata.fetch()
+        self.status.polls += 1
+        self.status.last_poll = time.monotonic()
+        local = datetime.now(UTC)
+        now = azure_now(answer.date, local)
+        self.status.clock_skew = clock_skew(answer.date, local)
+        try:
+            await self._refresh()
+            if isinstance(answer, Problem):
+                await self._problem(answer, local)
+                return answer
+            await self._answer(answer, now, local)
+        except SetAside as error:
+            log.warning("source.repeats", extra={"reason": str(error)})
+        return None
+
+    async def _refresh(self) -> None:
+        """Read the state again after a start, and whenever the journal is another one."""
+        if self._generation == self.journal.generation:
+            return
+        generation = self.journal.generation
+        known, self._state = self._state, await self.journal.load()
+        if self._generation >= 0:
+            self._snapshot_due = 0.0
+            if self._state.last_good is None:
+                # It began anew under us: say again what is pending, in the lives that we know.
+                self._state = unannounced(known)
+        since = await self.journal.run(lambda store: store.recall("degraded_since"))
+        patience = self.config.source.degraded_after + random.uniform(0, JITTER)
+        told = datetime.fromisoformat(since) if since else None
+        began = told or self._outage.since
+        self._outage = Outage(timedelta(seconds=patience), began, told is not None)
+        self.status.degraded = told is not None
+        self._generation = generation
+
+    async def _endpoint(self) -> str | None:
+        found = await locate(self.config.source, self.journal, self.status, self.budget)
+        self.status.last_poll = time.monotonic()
+        if isinstance(found, Problem):
+            await self._refresh()
+            await self._problem(found, datetime.now(UTC))
+            return None
+        self._failures = 0
+        return found
+
+    def _lost_track(self) -> bool:
+        """Only an endpoint that was discovered is looked for again."""
+        gone = self._failures >= _LOST_TRACK and self.status.problem == "unreachable"
+        return gone and self.config.source.endpoint == "auto"
+
+    def _pause(self, problem: Problem | None = None) -> float:
+        interval = self.config.source.poll_interval
+        if problem is not None and problem.retry_after is not None:
+            return problem.retry_after
+        if self._failures:
+            most = max(interval, LONGEST_BACKOFF)
+            return max(0.2, backoff(self._failures, first=interval, most=most))
+        return interval * random.uniform(0.95, 1.05)
+
+    async def _problem(self, problem: Problem, now: datetime) -> None:
+        """An error is not an empty document: nothing changes but our knowledge of the source."""
+        self._failures += 1
+        self._reader.failed()
+        status = self.status
+        status.problems[problem.reason] = status.problems.get(problem.reason, 0) + 1
+        if status.problem != problem.reason:
+            level = logging.ERROR if problem.configuration else logging.WARNING
+            name = f"source.{problem.reason}"
+            log.log(level, name, extra={"detail": problem.detail})
+        status.problem, status.detail = problem.reason, problem.detail
+        if not self._outage.problem(now):
+            return
+        status.degraded = True
+        began = self._outage.since or now
+        log.error("source.degraded", extra={"reason": problem.reason, "since": began.isoformat()})
+        told = self._bulletin.degraded(problem, self._state, now, began)
+        await self._record(self._state, [told], degraded_since=began.isoformat())
+
+    async def _answer(self, answer: Answer, now: datetime, local: datetime) -> None:
+        document = self._reader.read(answer, local, tracking=bool(self._state.tracked))
+        if document is None:
+            return
+        self._failures = 0
+        step = transitions(self._state, document, await self._facts(now))
+        events = self._bulletin.transitions(step, now)
+        recovered = self._outage.good()
+        if recovered:
+            events.append(self._bulletin.recovered(self._state, now))
+        if recovered or time.monotonic() >= self._snapshot_due:
+            self._snapshot_due = time.monotonic() + self.config.source.snapshot_interval
+            events.append(await self._bulletin.snapshot(step.state, now))
+        await self._keep(step, events, now, recovered=recovered)
+
+    async def _facts(self, now: datetime) -> Facts:
+        seen, self._seen = self._seen, time.monotonic()
+        return Facts(
+            now=now,
+            vm_name=self.identity.vm_name,
+            scope=self.config.source.scope,
+            boot_id=self.boot_id,
+            watching=seen is not None and self._seen - seen < _WATCHING,
+            approved=await self._approved(),
+        )
+
+    async def _approved(self) -> frozenset[str]:
+        """What we told Azure may start, in the lives that are pending."""
+        tracked = self._state.tracked
+        if not tracked:
+            return frozenset()
+        told = await self.journal.run(granted)
+        return frozenset(key for key, life in told if key in tracked and tracked[key].life == life)
+
+    async def _keep(
+        self, step: Step, events: list[CloudEvent], now: datetime, *, recovered: bool
+    ) -> None:
+        """Commit if there is news; the time of a good answer alone is noted now and then."""
+        known = self._state.last_good
+        stale = known is None or now - known > _NOTE_GOOD
+        changed = replace(step.state, last_good=known) != self._state
+        if events or changed or stale:
+            meta = {"degraded_since": None} if recovered else {}
+            await self._record(step.state, events, **meta)
+        self._bulletin.answered(step, now)
+
+    async def _record(self, state: State, events: list[CloudEvent], **meta: str | None) -> None:
+        now = time.time()
+        try:
+            await self.journal.commit(state, events, now, generation=self._generation, **meta)
+        except SetAside:
+            # What ended in this document will not be seen again, so it goes into the new journal.
+            await self.journal.append(events, now)
+            raise
+        self._state = state

@@ -1,0 +1,79 @@
+"""What the handlers of one bridge share: the runtime, the open streams, and what was counted."""
+
+import asyncio
+import time
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from aiohttp import web
+
+from bridge.journal import views
+from bridge.journal.cursors import backlog
+from bridge.journal.store import Store
+from bridge.runtime.runtime import Runtime
+from bridge.web.health.metrics import Readings
+from bridge.web.health.readiness import Readiness, View, readiness
+from bridge.web.limits import Limiter
+from bridge.web.stream import Streams
+
+_READ_AGAIN = 1.0
+_PATIENCE = 3.0
+
+
+@dataclass(slots=True)
+class Desk:
+    """One for all addresses that a bridge serves."""
+
+    runtime: Runtime
+    streams: Streams = field(default_factory=Streams)
+    limiter: Limiter = field(default_factory=Limiter)
+    tokens_refused: int = 0
+    certificates_refused: int = 0
+    started: float = 0.0
+    _readings: Readings = field(default_factory=Readings)
+    _read_at: float | None = None
+    _reading: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def __post_init__(self) -> None:
+        """The start as Unix time, worked out once: the two clocks drift apart."""
+        self.started = round(time.time() - time.monotonic() + self.runtime.status.started, 3)
+
+    def readiness(self) -> Readiness:
+        runtime = self.runtime
+        return readiness(
+            View(
+                status=runtime.status,
+                now=datetime.now(UTC),
+                poll_interval=runtime.config.source.poll_interval,
+                scope=runtime.config.source.scope,
+                vm_name=runtime.identity.vm_name,
+                journal_trouble=runtime.journal.trouble,
+                monotonic=time.monotonic(),
+            )
+        )
+
+    async def readings(self) -> Readings:
+        """At most once a second, and the former ones while the journal does not answer."""
+        async with self._reading:
+            now = time.monotonic()
+            if self._read_at is not None and now - self._read_at < _READ_AGAIN:
+                return self._readings
+            names = tuple(self.runtime.status.sinks)
+            try:
+                async with asyncio.timeout(_PATIENCE):
+                    self._readings = await self.runtime.journal.run(lambda s: _read(s, names))
+            except TimeoutError:
+                return self._readings
+            self._read_at = now
+            return self._readings
+
+
+def _read(store: Store, sinks: tuple[str, ...]) -> Readings:
+    return Readings(
+        pending=sum(not known.drill for known in views.pending(store).values()),
+        size=views.size(store),
+        backlogs={name: backlog(store, name) for name in sinks},
+    )
+
+
+DESK = web.AppKey("desk", Desk)

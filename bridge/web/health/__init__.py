@@ -1,0 +1,1 @@
+"""How the bridge is: readiness with its reasons, and metrics."""

@@ -1,0 +1,167 @@
+"""What is counted and measured, as metrics: no label ever holds an EventId or a VM's name."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from bridge.journal.cursors import Backlog
+from bridge.runtime.runtime import Runtime
+from bridge.runtime.status import SinkStatus, SourceStatus, Status
+from bridge.web.health.prometheus import Family
+from bridge.web.health.readiness import good_age
+
+
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """What only the journal knows."""
+
+    pending: int = 0
+    size: int = 0
+    backlogs: Mapping[str, Backlog] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What the parts of the web know, and the two clocks."""
+
+    wall: datetime
+    monotonic: float
+    started: float
+    ready: bool
+    tokens_refused: int
+    certificates_refused: int
+    streams: int
+
+
+def families(runtime: Runtime, readings: Readings, moment: Moment) -> list[Family]:
+    sinks = runtime.status.sinks
+    return [
+        *_process(runtime, moment),
+        *_source(runtime.status.source, readings, moment),
+        *_sinks(sinks),
+        *_backlogs(sinks, readings, moment.wall.timestamp()),
+        *_approvals(runtime.status),
+        *_journal(runtime, readings),
+        Family("seb_tokens_refused_total", "counter", "Requests whose token was refused.").add(
+            moment.tokens_refused
+        ),
+        Family(
+            "seb_certificates_refused_total", "counter", "Votes of certificates without the right."
+        ).add(moment.certificates_refused),
+        Family("seb_streams", "gauge", "Open streams of CloudEvents.").add(moment.streams),
+    ]
+
+
+def _process(runtime: Runtime, moment: Moment) -> list[Family]:
+    status = runtime.status
+    return [
+        Family("seb_build_info", "gauge", "The version that runs; always 1.").add(
+            1, version=runtime.version
+        ),
+        Family("seb_start_time_seconds", "gauge", "When the bridge started, as Unix time.").add(
+            moment.started
+        ),
+        Family("seb_ready", "gauge", "1 when /readyz answers 200.").add(int(moment.ready)),
+        Family("seb_reloads_failed_total", "counter", "Configurations that were not taken.").add(
+            status.reloads_failed
+        ),
+    ]
+
+
+def _source(source: SourceStatus, readings: Readings, moment: Moment) -> list[Family]:
+    found = [
+        Family("seb_polls_total", "counter", "Answers, or failures to get one.").add(source.polls),
+        Family("seb_source_degraded", "gauge", "1 once source.degraded was published.").add(
+            int(source.degraded)
+        ),
+        Family("seb_pending_events", "gauge", "Scheduled events that are published and open.").add(
+            readings.pending
+        ),
+        Family(
+            "seb_notice_seconds", "histogram", "Time left when a scheduled event was first seen."
+        ).add_histogram(source.notice),
+    ]
+    problems = Family("seb_poll_problems_total", "counter", "Polls without a useful answer.")
+    for reason, count in sorted(source.problems.items()):
+        problems.add(count, reason=reason)
+    transitions = Family("seb_transitions_total", "counter", "What happened to scheduled events.")
+    for what, count in sorted(source.transitions.items()):
+        transitions.add(count, type=what)
+    return [*found, problems, transitions, *_ages(source, moment)]
+
+
+def _ages(source: SourceStatus, moment: Moment) -> list[Family]:
+    """What was never seen has no age, and so no sample."""
+    polled = Family("seb_poll_age_seconds", "gauge", "Time since the last poll ended.")
+    if source.last_poll is not None:
+        polled.add(max(0.0, moment.monotonic - source.last_poll))
+    good = Family("seb_source_good_age_seconds", "gauge", "Time since the last useful answer.")
+    if (age := good_age(source, moment.wall)) is not None:
+        good.add(age)
+    skew = Family("seb_clock_skew_seconds", "gauge", "How far our clock is ahead of Azure's.")
+    if source.clock_skew is not None:
+        skew.add(source.clock_skew)
+    return [polled, good, skew]
+
+
+def _sinks(sinks: Mapping[str, SinkStatus]) -> list[Family]:
+    up = Family("seb_sink_up", "gauge", "1 while the sink takes CloudEvents.")
+    stopped = Family("seb_sink_stopped", "gauge", "1 while it waits for somebody to resume it.")
+    delivered = Family("seb_sink_delivered_total", "counter", "CloudEvents the sink has taken.")
+    failed = Family("seb_sink_attempts_failed_total", "counter", "Attempts to be made again.")
+    rejected = Family("seb_sink_rejected_total", "counter", "CloudEvents that became dead letters.")
+    filtered = Family("seb_sink_filtered_total", "counter", "CloudEvents left out as configured.")
+    latency = Family("seb_sink_latency_seconds", "histogram", "From the journal to delivered.")
+    for name, sink in sinks.items():
+        labels = {"sink": name, "type": sink.type}
+        up.add(int(sink.state == "connected"), **labels)
+        stopped.add(int(sink.state == "stopped"), **labels)
+        delivered.add(sink.delivered, **labels)
+        failed.add(sink.attempts_failed, **labels)
+        rejected.add(sink.rejected, **labels)
+        filtered.add(sink.filtered, **labels)
+        latency.add_histogram(sink.latency, **labels)
+    return [up, stopped, delivered, failed, rejected, filtered, latency]
+
+
+def _backlogs(sinks: Mapping[str, SinkStatus], readings: Readings, now: float) -> list[Family]:
+    waiting = Family("seb_sink_waiting", "gauge", "CloudEvents in the journal not yet settled.")
+    oldest = Family("seb_sink_oldest_age_seconds", "gauge", "Age of the oldest one that waits.")
+    dead = Family("seb_sink_dead_letters", "gauge", "Dead letters in the journal.")
+    for name, backlog in readings.backlogs.items():
+        labels = {"sink": name, "type": sinks[name].type}
+        waiting.add(backlog.waiting, **labels)
+        oldest.add(0 if backlog.oldest is None else max(0.0, now - backlog.oldest), **labels)
+        dead.add(backlog.dead, **labels)
+    return [waiting, oldest, dead]
+
+
+def _approvals(status: Status) -> list[Family]:
+    became = Family("seb_approvals_total", "counter", "What became of votes and grants here.")
+    for (outcome, reason), count in sorted(status.approvals.items()):
+        became.add(count, outcome=outcome, reason=reason)
+    up = Family("seb_approval_source_up", "gauge", "1 while the approval source is read.")
+    received = Family("seb_approval_source_received_total", "counter", "Messages read from it.")
+    lag = Family("seb_approval_source_lag_records", "gauge", "Messages not read yet, if it tells.")
+    for name, source in status.listeners.items():
+        labels = {"source": name, "type": source.type}
+        up.add(int(source.state == "connected"), **labels)
+        received.add(source.received, **labels)
+        if source.lag is not None:
+            lag.add(source.lag, **labels)
+    return [became, up, received, lag]
+
+
+def _journal(runtime: Runtime, readings: Readings) -> list[Family]:
+    return [
+        Family("seb_journal_size_bytes", "gauge", "What the journal holds.").add(readings.size),
+        Family("seb_journal_max_size_bytes", "gauge", "What it may hold: journal.max_size.").add(
+            runtime.config.journal.max_size
+        ),
+        Family("seb_journal_trouble", "gauge", "1 while the journal cannot be written.").add(
+            int(runtime.journal.trouble is not None)
+        ),
+        Family(
+            "seb_journal_losses_total", "counter", "Deliveries given up because it was full."
+        ).add(runtime.status.journal_losses),
+    ]

@@ -1,0 +1,129 @@
+"""Whether the bridge is ready, from what its parts say of themselves: pure rules."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+from bridge.common.fields import write_duration
+from bridge.runtime.status import SinkStatus, SourceStatus, Status
+
+FRESH = 30.0
+"""A good answer is fresh for so many seconds, or for `FRESH_POLLS` polls when that is longer."""
+FRESH_POLLS = 10
+SILENT = 120.0
+"""An approval source says that it is there, also when nobody approves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """One thing that stands in the way of readiness, or is worth knowing."""
+
+    what: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """Ready when there is no reason against it; notes never make the bridge unready."""
+
+    reasons: tuple[Remark, ...] = ()
+    notes: tuple[Remark, ...] = ()
+
+    @property
+    def ready(self) -> bool:
+        return not self.reasons
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "ready": self.ready,
+            "reasons": [{"what": each.what, "why": each.why} for each in self.reasons],
+            "notes": [{"what": each.what, "why": each.why} for each in self.notes],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What readiness depends on, taken at one moment."""
+
+    status: Status
+    now: datetime
+    poll_interval: float
+    scope: Literal["own", "all"]
+    vm_name: str | None
+    journal_trouble: str | None
+    monotonic: float = 0.0
+
+
+def readiness(view: View) -> Readiness:
+    """Fresh source, writable journal, required sinks."""
+    sinks = [
+        (sink.required, Remark(f"sink {name}", _why(name, sink)))
+        for name, sink in view.status.sinks.items()
+        if sink.state in {"unavailable", "stopped"}
+    ]
+    reasons = [remark for remark in (_source(view), _journal(view)) if remark]
+    reasons += [remark for required, remark in sinks if required]
+    notes = [remark for required, remark in sinks if not required]
+    return Readiness(tuple(reasons), (*_notes(view), *notes))
+
+
+def _why(name: str, sink: SinkStatus) -> str:
+    if sink.state == "stopped":
+        return f"stopped: {sink.error}; once that is mended: seb sinks --resume {name}"
+    return sink.error or "unavailable"
+
+
+def good_age(source: SourceStatus, now: datetime) -> float | None:
+    """Seconds since the last good answer, whose time is told by Azure's clock, not by ours."""
+    if source.last_good is None:
+        return None
+    azure = now - timedelta(seconds=source.clock_skew or 0.0)
+    return max(0.0, (azure - source.last_good).total_seconds())
+
+
+def _source(view: View) -> Remark | None:
+    source = view.status.source
+    age = good_age(source, view.now)
+    limit = max(FRESH, FRESH_POLLS * view.poll_interval)
+    if age is not None and age <= limit:
+        return None
+    silence = "has not answered yet" if age is None else f"gave no good answer for {_round(age)}"
+    because = [part.rstrip(".") for part in (source.problem, source.detail) if part]
+    why = f"the metadata service {silence}" + (f" ({': '.join(because)})" if because else "")
+    return Remark("source", why)
+
+
+def _journal(view: View) -> Remark | None:
+    return Remark("journal", view.journal_trouble) if view.journal_trouble else None
+
+
+def _notes(view: View) -> list[Remark]:
+    notes = []
+    if view.scope == "own" and view.vm_name is None:
+        why = "this VM's name is not known yet, so the scheduled events of all VMs are published"
+        notes.append(Remark("scope", why))
+    starting = [name for name, sink in view.status.sinks.items() if sink.state == "starting"]
+    notes += [Remark(f"sink {name}", "is being connected for the first time") for name in starting]
+    notes += _approvals(view)
+    if lost := view.status.journal_losses:
+        why = f"{lost} deliveries were given up since the start, because the journal was full"
+        notes.append(Remark("journal", why))
+    return notes
+
+
+def _approvals(view: View) -> list[Remark]:
+    """A source that cannot be read, or that has not been heard of for long."""
+    notes = []
+    for name, source in view.status.listeners.items():
+        silence = view.monotonic - (source.heard if source.heard is not None else view.monotonic)
+        if source.state == "unavailable":
+            notes.append(Remark(f"approvals {name}", source.error or "unavailable"))
+        elif silence > SILENT:
+            why = f"nothing was heard of it for {_round(silence)}"
+            notes.append(Remark(f"approvals {name}", why))
+    return notes
+
+
+def _round(seconds: float) -> str:
+    whole = int(seconds)
+    return write_duration(whole if whole < 120 else whole - whole % 60)

@@ -1,0 +1,200 @@
+"""Where in a topic to read: its partitions, their beginnings, and what follows the unreadable."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer, TopicPartition, errors
+from aiokafka.protocol.fetch import FetchRequest
+
+from sinks.kafka.connection import Door, hang_up, use_door
+
+LARGEST_FETCH = 4 * 1024 * 1024
+LARGEST_OF_PARTITION = 1024 * 1024
+LONG_POLL = 2.0
+"""How long a broker may keep a fetch that has nothing to say, in seconds."""
+GRACE = 1.0
+"""How long a consumer may take to say goodbye, in seconds."""
+
+
+@asynccontextmanager
+async def consuming(door: Door, group: str | None) -> AsyncGenerator[AIOKafkaConsumer]:
+    """A started consumer that reads nothing yet, and starts nowhere without being told."""
+    consumer = AIOKafkaConsumer(
+        bootstrap_servers=[f"{host}:{port}" for host, port in door.servers],
+        client_id=door.client_id,
+        group_id=group,
+        enable_auto_commit=False,
+        auto_offset_reset="none",
+        isolation_level="read_committed",
+        fetch_max_wait_ms=int(LONG_POLL * 1000),
+        fetch_max_bytes=LARGEST_FETCH,
+        max_partition_fetch_bytes=LARGEST_OF_PARTITION,
+        request_timeout_ms=int(door.patience * 1000),
+        # Azure cuts connections that were silent for four minutes, and does not say so.
+        metadata_max_age_ms=60_000,
+        connections_max_idle_ms=180_000,
+        **door.login,
+    )
+    use_door(consumer._client, door)  # noqa: SLF001  it has no other name
+    try:
+        await consumer.start()
+        if group is not None:
+            _hear_commits(consumer._coordinator)  # noqa: SLF001
+        yield consumer
+    finally:
+        await _leave(consumer)
+
+
+def _hear_commits(coordinator: Any) -> None:
+    """A commit that was given up still ends, and asyncio would complain that nobody listened."""
+    commit = coordinator._do_commit_offsets  # noqa: SLF001
+
+    def begin(*args: Any) -> "asyncio.Task[None]":
+        task = asyncio.create_task(commit(*args))
+        task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+        return task
+
+    coordinator._do_commit_offsets = begin  # noqa: SLF001
+
+
+def fetching(consumer: AIOKafkaConsumer) -> "asyncio.Task[None]":
+    """The task that brings the records; when it ends, none come any more, and nobody says so."""
+    task: asyncio.Task[None] = consumer._fetcher.error_future  # noqa: SLF001
+    return task
+
+
+async def _leave(consumer: AIOKafkaConsumer) -> None:
+    # In a task of its own, since in an outage it raises a CancelledError that is not meant for us.
+    tasks = _tasks(consumer)
+    stopping = asyncio.create_task(consumer.stop())
+    try:
+        await asyncio.wait({stopping}, timeout=GRACE)
+    finally:
+        await _cut(consumer, tasks | _tasks(consumer) | {stopping})
+
+
+def _tasks(consumer: AIOKafkaConsumer) -> set["asyncio.Task[Any]"]:
+    """Whatever runs on its behalf; in an outage its own `stop` leaves half of it behind."""
+    fetcher, coordinator = consumer._fetcher, consumer._coordinator  # noqa: SLF001
+    of_fetcher = (fetcher._fetch_task, *fetcher._pending_tasks) if fetcher else ()  # noqa: SLF001
+    names = ("_coordination_task", "_heartbeat_task", "_commit_refresh_task")
+    of_coordinator = (getattr(coordinator, n, None) for n in (*names, "_reset_committed_task"))
+    found = (*of_fetcher, *of_coordinator, consumer._client._sync_task)  # noqa: SLF001
+    return {task for task in found if task is not None}
+
+
+async def _cut(consumer: AIOKafkaConsumer, tasks: set["asyncio.Task[Any]"]) -> None:
+    for task in tasks:
+        task.cancel()
+    for connection in consumer._client._conns.values():  # noqa: SLF001
+        hang_up(connection)
+    await asyncio.wait(tasks, timeout=GRACE)
+    for task in tasks:
+        if task.done() and not task.cancelled():
+            task.exception()
+
+
+_ASK_AGAIN = 0.1
+_NOWHERE = 2**62
+"""An offset that no partition has: a broker that lets us read says so, and sends nothing."""
+_UNREADABLE = (errors.CorruptRecordException, errors.UnsupportedCodecError)
+
+
+def remembered(checkpoints: Mapping[str, str], topic: str) -> dict[int, int]:
+    """The next offset of each partition that the journal knows."""
+    found = ((*name.rpartition("/"), value) for name, value in checkpoints.items())
+    return {
+        int(partition): int(value)
+        for of, _, partition, value in found
+        if of == topic and partition.isdecimal() and value.isdecimal()
+    }
+
+
+async def partitions_of(consumer: AIOKafkaConsumer, topic: str, patience: float) -> set[int]:
+    """Asked of the brokers now. Raises a KafkaError when they are silent, or do not show it."""
+    client = consumer._client  # noqa: SLF001
+    client.add_topic(topic)
+    clock = asyncio.get_running_loop().time
+    give_up = clock() + patience
+    while True:
+        if not await client.force_metadata_update():
+            raise errors.NodeNotReadyError
+        found: set[int] | None = client.cluster.partitions_for_topic(topic)
+        if found:
+            return found
+        if topic in client.cluster.unauthorized_topics:
+            raise errors.TopicAuthorizationFailedError
+        if clock() >= give_up:
+            raise errors.UnknownTopicOrPartitionError
+        await asyncio.sleep(_ASK_AGAIN)
+
+
+async def may_read(consumer: AIOKafkaConsumer, topic: str, partitions: Iterable[int]) -> None:
+    """Raises when a broker says no: to see a topic is one right, and to read it another."""
+    client = consumer._client  # noqa: SLF001
+    by_leader: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
+    for number in partitions:
+        leader = client.cluster.leader_for_partition(TopicPartition(topic, number))
+        if leader is not None and leader >= 0:
+            by_leader[leader].append((number, _NOWHERE, 1))
+    for leader, asked in by_leader.items():
+        answer = await client.send(leader, FetchRequest(0, 0, 1, 1, [(topic, asked)]))
+        codes = [code for _, found in answer.topics for _, code, *_ in found]
+        if errors.TopicAuthorizationFailedError.errno in codes:
+            raise errors.TopicAuthorizationFailedError
+
+
+async def starts(
+    consumer: AIOKafkaConsumer, partitions: Sequence[TopicPartition], since: float
+) -> Mapping[TopicPartition, int]:
+    """The first offset of each that is not older than *since*, or else its end."""
+    if not partitions:
+        return {}
+    # The end first: what comes in between is then found by its time, or follows the end.
+    ends = await consumer.end_offsets(list(partitions))
+    moment = int(max(since, 0.0) * 1000)
+    found = await consumer.offsets_for_times(dict.fromkeys(partitions, moment))
+    return {
+        each: found[each].offset if found.get(each) is not None else ends[each]
+        for each in partitions
+    }
+
+
+def behind(consumer: AIOKafkaConsumer, of: TopicPartition, end: int) -> int:
+    """How many offsets the consumer has before it; none where it has no place yet."""
+    subscription = consumer._subscription.subscription  # noqa: SLF001
+    assignment = subscription and subscription.assignment
+    if assignment is None or of not in assignment.tps:
+        return 0
+    state = assignment.state_value(of)
+    return max(0, end - state.position) if state.has_valid_position else 0
+
+
+def after_unreadable(
+    consumer: AIOKafkaConsumer, problem: BaseException
+) -> tuple[TopicPartition, int, int] | None:
+    """Which partition holds what cannot be read, where, and what follows; None: it is not that.
+
+    A batch is compressed as a whole, so all of it is lost to one who lacks the method.
+    """
+    held: Mapping[TopicPartition, Any] = consumer._fetcher._records  # noqa: SLF001
+    other = isinstance(problem, errors.KafkaError) and not isinstance(problem, _UNREADABLE)
+    if other or not held:
+        return None
+    of, result = next(iter(held.items()))
+    first: int = result._partition_records.next_fetch_offset  # noqa: SLF001
+    return of, first, max(first + 1, _end_of_batch(problem))
+
+
+def _end_of_batch(problem: BaseException) -> int:
+    """Only the iterator that failed knows which batch it had in its hands."""
+    trace = problem.__traceback__
+    while trace is not None:
+        batch = trace.tb_frame.f_locals.get("next_batch")
+        if batch is not None:
+            return int(batch.next_offset)
+        trace = trace.tb_next
+    return 0

@@ -1,0 +1,229 @@
+"""One batch of CloudEvents to Kafka: all at once, then one result for each."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Literal, NamedTuple
+
+from aiokafka.errors import (
+    KafkaError,
+    MessageSizeTooLargeError,
+    NodeNotReadyError,
+    TopicAuthorizationFailedError,
+    UnknownTopicOrPartitionError,
+)
+from cloudevents.core.bindings import kafka
+from cloudevents.core.formats.json import JSONFormat
+from cloudevents.core.v1.event import CloudEvent as SdkEvent
+
+from bridge.plugins import CloudEvent, Format, Rejected, Result, Unavailable
+from sinks.kafka.check import largest_record
+from sinks.kafka.connection import Door, log_in
+from sinks.kafka.errors import Lost, verdict
+from sinks.kafka.producer import LARGEST_REQUEST, producing
+from sinks.kafka.settings import KafkaSettings, Topics
+
+STRUCTURED = b"application/cloudevents+json; charset=UTF-8"
+_FORMAT = JSONFormat()
+_OVERHEAD = 128
+"""What record and batch add to the parts of a record, at most and in bytes, without compression."""
+
+
+class Record(NamedTuple):
+    """What the producer sends; the key keeps all news of one scheduled event in one partition."""
+
+    key: bytes
+    value: bytes
+    headers: list[tuple[str, bytes]]
+
+    @property
+    def size(self) -> int:
+        """Bytes, about."""
+        headers = sum(len(name.encode()) + len(value) + 4 for name, value in self.headers)
+        return len(self.key) + len(self.value) + headers + _OVERHEAD
+
+
+def encode(cloudevent: CloudEvent, mode: Literal["binary", "structured"]) -> Record:
+    return _binary(cloudevent) if mode == "binary" else _structured(cloudevent)
+
+
+def encode_as(cloudevent: CloudEvent, form: Format) -> Record:
+    """In another format, under the same key. Raises `Rejected` when that has no words for it."""
+    content_type = [("content-type", form.content_type.encode())]
+    return Record(cloudevent.key.encode(), form.encode(cloudevent), content_type)
+
+
+def _structured(cloudevent: CloudEvent) -> Record:
+    """The body is the structured form already, the same bytes on every transport."""
+    return Record(cloudevent.key.encode(), cloudevent.body, [("content-type", STRUCTURED)])
+
+
+def _binary(cloudevent: CloudEvent) -> Record:
+    attributes = cloudevent.envelope
+    data = attributes.pop("data")
+    attributes["time"] = datetime.fromisoformat(attributes["time"])
+    message = kafka.to_binary(SdkEvent(attributes, data), _FORMAT)
+    return Record(cloudevent.key.encode(), message.value, list(message.headers.items()))
+
+
+BREATH = 50
+"""After so many records the event loop gets a turn, and the first of them go out."""
+_ASK_AGAIN = 0.1
+_Sent = tuple[str, Record, "asyncio.Future[Any]"]
+
+
+@dataclass
+class Session:
+    """A producer, exchanged for a new one when the credentials have changed."""
+
+    settings: KafkaSettings
+    topics: Topics
+    door: Door
+    limit: float
+    """For one batch, and for connecting, in seconds."""
+    form: Format | None = None
+    _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
+    _producer: Any = None
+
+    async def connect(self) -> None:
+        try:
+            async with asyncio.timeout(self.limit):
+                entering = producing(self.settings, self.door)
+                self._producer = await self._stack.enter_async_context(entering)
+        except TimeoutError:
+            servers = ", ".join(self.settings.bootstrap_servers)
+            raise Unavailable(f"{servers}: not connected within {self.limit:g} s") from None
+
+    async def disconnect(self) -> None:
+        await self._stack.aclose()
+
+    async def send(self, batch: Sequence[CloudEvent]) -> list[Result]:
+        """Raises `Unavailable` when nothing gets through, so that the sink is entered anew."""
+        await self._renew()
+        results: list[Result] = [Lost(f"no acknowledgement within {self.limit:g} s")] * len(batch)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self.limit):
+                await self._deliver(batch, results)
+        lost = [result for result in results if isinstance(result, Lost)]
+        if lost and len(lost) == len(results):
+            raise Unavailable(str(lost[0]))
+        return results
+
+    async def _renew(self) -> None:
+        """Rotated files take effect here. Half a rotation does not: what we have still works."""
+        try:
+            login = log_in(self.settings)
+        except Unavailable:
+            return
+        if login != self.door.login:
+            self.door = replace(self.door, login=login)
+            await self.disconnect()
+            await self.connect()
+
+    async def _deliver(self, batch: Sequence[CloudEvent], results: list[Result]) -> None:
+        """Fill in *results*; what is not settled when the time is over stays as it is."""
+        sent: dict[int, _Sent] = {}
+        try:
+            await self._begin(batch, results, sent)
+            if sent:
+                await asyncio.wait([future for _, _, future in sent.values()])
+        finally:
+            for place, (topic, _, future) in sent.items():
+                if future.done():
+                    results[place] = _settled(future, topic)
+        for place, (topic, record, _) in sent.items():
+            if isinstance(results[place], Rejected):
+                results[place] = await self._alone(topic, record)
+
+    async def _begin(
+        self, batch: Sequence[CloudEvent], results: list[Result], sent: dict[int, _Sent]
+    ) -> None:
+        """Hand the records over; those that cannot even be begun have their result at once."""
+        missing: dict[str, Result] = {}
+        for place, cloudevent in enumerate(batch):
+            if place % BREATH == 0:
+                await asyncio.sleep(0)
+            topic = self.topics.of(cloudevent)
+            if topic not in missing:
+                missing[topic] = await self._missing(topic)
+            if missing[topic] is not None:
+                results[place] = missing[topic]
+                continue
+            try:
+                record = self._encode(cloudevent)
+            except Rejected as error:
+                results[place] = error
+                continue
+            begun = await self._hand_over(topic, record)
+            if isinstance(begun, asyncio.Future):
+                sent[place] = (topic, record, begun)
+            else:
+                results[place] = begun
+
+    def _encode(self, cloudevent: CloudEvent) -> Record:
+        if self.form is None:
+            return encode(cloudevent, self.settings.mode)
+        return encode_as(cloudevent, self.form)
+
+    async def _hand_over(self, topic: str, record: Record) -> "asyncio.Future[Any] | Result":
+        try:
+            future: asyncio.Future[Any] = await self._producer.send(
+                topic, value=record.value, key=record.key, headers=record.headers
+            )
+        except MessageSizeTooLargeError:
+            return _too_large(record, topic, LARGEST_REQUEST)
+        except KafkaError as error:
+            return verdict(error, topic)
+        future.add_done_callback(_heard)
+        return future
+
+    async def _missing(self, topic: str) -> Result:
+        """Why the topic cannot be written, None when it is there.
+
+        aiokafka's own search calls a topic unknown when it is the brokers that are silent.
+        """
+        client = self._producer.client
+        if client.cluster.partitions_for_topic(topic):
+            return None
+        client.add_topic(topic)
+        clock = asyncio.get_running_loop().time
+        give_up = clock() + self.limit / 2
+        while clock() < give_up:
+            updated = await client.force_metadata_update()
+            if client.cluster.partitions_for_topic(topic):
+                return None
+            if not updated:
+                return verdict(NodeNotReadyError(), topic)
+            if topic in client.cluster.unauthorized_topics:
+                return verdict(TopicAuthorizationFailedError(), topic)
+            await asyncio.sleep(_ASK_AGAIN)
+        return verdict(UnknownTopicOrPartitionError(), topic)
+
+    async def _alone(self, topic: str, record: Record) -> Result:
+        """A broker refuses a whole batch for one record in it, so each is heard once by itself."""
+        begun = await self._hand_over(topic, record)
+        if not isinstance(begun, asyncio.Future):
+            return begun
+        await asyncio.wait({begun})
+        if isinstance(begun.exception(), MessageSizeTooLargeError):
+            limit = await largest_record(self._producer.client, topic)
+            return _too_large(record, topic, limit)
+        return _settled(begun, topic)
+
+
+def _settled(future: "asyncio.Future[Any]", topic: str) -> Result:
+    problem = future.exception()
+    return verdict(problem, topic) if isinstance(problem, Exception) else None
+
+
+def _heard(future: "asyncio.Future[Any]") -> None:
+    """Take note of its error, so that asyncio does not complain when we had to go."""
+    if not future.cancelled():
+        future.exception()
+
+
+def _too_large(record: Record, topic: str, limit: int | None) -> Rejected:
+    most = f"at most {limit}" if limit else "less (max.message.bytes)"
+    return Rejected(f"the record has about {record.size} bytes; topic {topic} takes {most}")

@@ -1,0 +1,100 @@
+"""A producer that can be left at any moment: it never hangs, and nothing of it stays behind."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from aiokafka import AIOKafkaProducer
+
+from sinks.kafka.connection import Door, hang_up, use_door
+from sinks.kafka.settings import KafkaSettings
+
+LARGEST_BATCH = 256 * 1024
+LARGEST_REQUEST = 1024 * 1024
+GRACE = 1.0
+"""How long a producer that owes nothing may take to say goodbye, in seconds."""
+ROUNDS = 4
+"""How often what does not end is told to; a task may swallow a cancellation, or connect late."""
+_KEPT = {"metadata_max_age_ms": 120_000, "connections_max_idle_ms": 180_000}
+"""Azure cuts connections that were silent for four minutes, and does not say so."""
+_NOT_KEPT = {"metadata_max_age_ms": 86_400_000, "connections_max_idle_ms": 10_000}
+
+
+@asynccontextmanager
+async def producing(settings: KafkaSettings, door: Door) -> AsyncGenerator[AIOKafkaProducer]:
+    """A started producer. Idempotence is off on purpose: see docs/sinks/kafka.md."""
+    options: Mapping[str, Any] = _KEPT if settings.keep_connected else _NOT_KEPT
+    producer = AIOKafkaProducer(
+        bootstrap_servers=list(settings.bootstrap_servers),
+        client_id=door.client_id,
+        acks="all",
+        enable_idempotence=False,
+        request_timeout_ms=int(door.patience * 1000),
+        compression_type=None if settings.compression == "none" else settings.compression,
+        max_batch_size=LARGEST_BATCH,
+        max_request_size=LARGEST_REQUEST,
+        **options,
+        **door.login,
+    )
+    use_door(producer.client, door)
+    deliveries = _Deliveries(producer)
+    try:
+        await producer.start()
+        yield producer
+    finally:
+        await _leave(producer, deliveries)
+
+
+class _Deliveries:
+    """The tasks that carry requests: aiokafka has them in a local variable, out of reach."""
+
+    def __init__(self, producer: AIOKafkaProducer) -> None:
+        self.tasks: set[asyncio.Task[Any]] = set()
+        self.over = False
+        self._carry = producer._sender._send_produce_req  # noqa: SLF001
+        producer._sender._send_produce_req = self._watched  # noqa: SLF001
+
+    async def _watched(self, *args: Any) -> None:
+        task = asyncio.current_task()
+        if task is None or self.over:  # begun at the very end: it would connect anew
+            return
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+        await self._carry(*args)
+
+
+async def _leave(producer: AIOKafkaProducer, deliveries: _Deliveries) -> None:
+    """Politely when nothing is owed; else at once, for what is in doubt will be sent again."""
+    stopping: set[asyncio.Task[Any]] = set()
+    try:
+        if not _owes(producer):
+            # In a task of its own, since it may raise a CancelledError that is not meant for us.
+            stopping = {asyncio.create_task(producer.stop())}
+            await asyncio.wait(stopping, timeout=GRACE)
+    finally:
+        deliveries.over = True
+        await _cut(producer, stopping | deliveries.tasks)
+
+
+def _owes(producer: AIOKafkaProducer) -> bool:
+    accumulator = producer._message_accumulator  # noqa: SLF001
+    return bool(accumulator._batches or accumulator._pending_batches)  # noqa: SLF001
+
+
+async def _cut(producer: AIOKafkaProducer, tasks: set["asyncio.Task[Any]"]) -> None:
+    client, sender = producer.client, producer._sender.sender_task  # noqa: SLF001
+    producer._closed = True  # noqa: SLF001  else it complains of not having been stopped
+    tasks = {task for task in (*tasks, sender, client._sync_task) if task}  # noqa: SLF001
+    for _ in range(ROUNDS):
+        running = {task for task in tasks if not task.done()}
+        for task in running:
+            task.cancel()
+        for connection in client._conns.values():  # noqa: SLF001
+            hang_up(connection)
+        if not running:
+            break
+        await asyncio.wait(running, timeout=GRACE / ROUNDS)
+    for task in tasks:
+        if task.done() and not task.cancelled():
+            task.exception()

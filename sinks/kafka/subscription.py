@@ -1,0 +1,121 @@
+"""A consumer in its place: let in, given every partition, and exchanged when the files rotate."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Iterable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from aiokafka import TopicPartition
+from aiokafka.errors import KafkaError
+
+from bridge.plugins import Unavailable
+from sinks.kafka.connection import Door, log_in
+from sinks.kafka.consumer import behind, consuming, may_read, partitions_of, starts
+from sinks.kafka.errors import refusal
+from sinks.kafka.settings import Connection
+
+log = logging.getLogger(__name__)
+
+PATIENCE = 8.0
+"""For one request, in seconds."""
+LIMIT = 10.0
+"""For connecting, for a commit, and for all that is asked at one time."""
+
+
+@dataclass
+class Seat:
+    """Where one bridge sits in the topic. `places` has the next offset of each partition."""
+
+    settings: Connection
+    topic: str
+    group: str | None
+    door: Door
+    since: float
+    """What is older, by the wall clock, is not read from a partition without a place."""
+    places: dict[int, int]
+    consumer: Any = None
+    _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
+
+    async def take(self) -> None:
+        """Raises `Unavailable` when we are not let in, or the topic is not for us to read."""
+        try:
+            async with asyncio.timeout(LIMIT):
+                entering = consuming(self.door, self.group)
+                self.consumer = await self._stack.enter_async_context(entering)
+                found = await partitions_of(self.consumer, self.topic, LIMIT / 2)
+                await may_read(self.consumer, self.topic, found)
+                await (self._join() if self.group else self._assign(found, self.since))
+        except TimeoutError:
+            raise Unavailable(f"{self._servers}: not connected within {LIMIT:g} s") from None
+        except KafkaError as error:
+            raise refusal(error, self.topic) from None
+
+    async def leave(self) -> None:
+        await self._stack.aclose()
+
+    async def renew(self) -> None:
+        """Rotated files and new partitions take effect here; half a rotation does not."""
+        try:
+            login = log_in(self.settings)
+        except Unavailable:
+            login = dict(self.door.login)
+        if login != self.door.login:
+            self.door = replace(self.door, login=login)
+            await self.leave()
+            await self.take()
+        elif self.group is None:
+            found = self.consumer.partitions_for_topic(self.topic) or set()
+            if found - self.places.keys():
+                await self.bounded(self._assign(found, 0.0))
+
+    async def place_anew(self, of: TopicPartition, offset: int | None) -> None:
+        """Retention has passed us, or the topic was made anew, or the group is new."""
+        first: int = (await self.consumer.beginning_offsets([of]))[of]
+        start = first
+        if offset is None or offset >= first:
+            start = (await starts(self.consumer, [of], self.since))[of]
+        if offset is not None:
+            where = {"partition": of.partition, "offset": offset, "now": start}
+            log.warning("approvals.offset_gone", extra={"topic": self.topic, **where})
+        self.places[of.partition] = start
+        self.consumer.seek(of, start)
+
+    async def lag(self) -> int:
+        """How many offsets are before us. Raises unless brokers answer and the topic is there."""
+        await partitions_of(self.consumer, self.topic, 0)
+        assigned = list(self.consumer.assignment())
+        ends: Mapping[TopicPartition, int] = await self.consumer.end_offsets(assigned)
+        return sum(behind(self.consumer, each, end) for each, end in ends.items())
+
+    async def bounded(self, work: Awaitable[None]) -> None:
+        """Whatever is asked of the brokers ends in time, or in `Unavailable`."""
+        try:
+            async with asyncio.timeout(LIMIT):
+                await work
+        except TimeoutError:
+            raise Unavailable(f"{self._servers}: no answer within {LIMIT:g} s") from None
+        except KafkaError as error:
+            raise refusal(error, self.topic) from None
+
+    async def _join(self) -> None:
+        """A group that takes its time to let us in is no trouble; one that refuses us is."""
+        self.consumer.subscribe([self.topic])
+        joining = self.consumer._subscription.wait_for_assignment()  # noqa: SLF001
+        await asyncio.wait({joining}, timeout=LIMIT / 2)
+        if not joining.cancel():
+            joining.result()
+
+    async def _assign(self, found: Iterable[int], since: float) -> None:
+        partitions = [TopicPartition(self.topic, number) for number in sorted(found)]
+        new = [each for each in partitions if each.partition not in self.places]
+        begin = await starts(self.consumer, new, since)
+        self.places |= {each.partition: offset for each, offset in begin.items()}
+        self.consumer.assign(partitions)
+        for each in partitions:
+            self.consumer.seek(each, self.places[each.partition])
+
+    @property
+    def _servers(self) -> str:
+        return ", ".join(self.settings.bootstrap_servers)

@@ -1,0 +1,148 @@
+"""One batch of CloudEvents to an MQTT server: as many at once as it takes, one result for each."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+
+from bridge.plugins import CloudEvent, Rejected, Result, Unavailable
+from sinks.mqtt.binding import Binding, Message, Presence
+from sinks.mqtt.client import GRACE, Client
+from sinks.mqtt.connection import Login, find_door, log_in
+from sinks.mqtt.errors import SLOW, Greeting, Lost, message_refused
+from sinks.mqtt.settings import MqttSettings
+
+log = logging.getLogger(__name__)
+
+_OF_LIMIT = 0.8
+"""What connecting may use of the time; the rest is for telling that we are there."""
+
+
+@dataclass
+class Session:
+    """A connection, exchanged for a new one when the credentials have changed."""
+
+    settings: MqttSettings
+    binding: Binding
+    client_id: str
+    presence: Presence | None
+    limit: float
+    """For one batch, and for connecting, in seconds."""
+    lost: Callable[[Unavailable], None] = lambda _: None
+    """Told of a connection that ends by itself."""
+    _login: Login = field(default_factory=Login)
+    _client: Client | None = None
+
+    async def connect(self) -> Greeting:
+        door = find_door(self.settings, self.client_id, self.limit * _OF_LIMIT)
+        self._login = door.login
+        will = self.presence.will() if self.presence else None
+        self._client = Client(door, will=will)
+        self._client.lost.add_done_callback(partial(self._ended, self._client))
+        greeting = await self._client.connect()
+        _demand(self.settings, greeting)
+        if self.presence:
+            await self._announce(self.presence.online())
+        return greeting
+
+    async def disconnect(self) -> None:
+        client, self._client = self._client, None
+        if client is None:
+            return
+        try:
+            if self.presence and client.idle:
+                with suppress(Unavailable, TimeoutError):
+                    async with asyncio.timeout(GRACE):
+                        await client.publish(self.presence.offline())
+        finally:
+            await client.close()
+
+    def _ended(self, client: Client, why: asyncio.Future[Unavailable]) -> None:
+        """One that we gave up ourselves is no longer ours by now."""
+        if self._client is client and not why.cancelled():
+            self.lost(why.result())
+
+    async def send(self, batch: Sequence[CloudEvent]) -> list[Result]:
+        """Raises `Unavailable` when nothing gets through, so that the sink is entered anew."""
+        await self._renew()
+        tasks = [asyncio.create_task(self._deliver(cloudevent)) for cloudevent in batch]
+        try:
+            if tasks:
+                await asyncio.wait(tasks, timeout=self.limit)
+        finally:
+            late = [task for task in tasks if not task.done()]
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+        results = [self._late() if task in late else task.result() for task in tasks]
+        lost = [result for result in results if isinstance(result, Lost)]
+        if lost and len(lost) == len(results):
+            raise Unavailable(str(lost[0]), retry_after=lost[0].retry_after)
+        return results
+
+    def _late(self) -> Lost:
+        return Lost(f"no acknowledgement within {self.limit:g} s")
+
+    async def _renew(self) -> None:
+        """Rotated files take effect here. Half a rotation does not: what we have still works."""
+        try:
+            login = log_in(self.settings)
+        except Unavailable:
+            return
+        if login != self._login:
+            await self.disconnect()
+            await self.connect()
+
+    async def _announce(self, birth: Message) -> None:
+        """That a server does not want to know of us keeps no news from it."""
+        result = await self._publish(birth)
+        if isinstance(result, Lost):
+            raise result
+        if result is not None:
+            log.warning("mqtt.birth_refused", extra={"error": str(result)})
+
+    async def _deliver(self, cloudevent: CloudEvent) -> Result:
+        """Delivered is what is acknowledged, and its retained state taken away if that is due."""
+        try:
+            said, *clearing = self.binding.messages(cloudevent, time.time())
+        except Rejected as error:
+            return error
+        result = await self._publish(said)
+        if isinstance(result, Unavailable):
+            return result
+        for message in clearing:
+            not_cleared = await self._publish(message)
+            result = result or not_cleared
+        return result
+
+    async def _publish(self, message: Message) -> Unavailable | Rejected | None:
+        client = self._client
+        if client is None:
+            return Lost("the connection is closed")
+        most = client.greeting.maximum_packet
+        if most is not None and (size := client.size(message)) > most:
+            return Rejected(
+                f"the message has {size} bytes; the server takes {most} (topic {message.topic})"
+            )
+        try:
+            answer = await client.publish(message)
+        except Lost as error:
+            return error
+        return None if answer.ok else message_refused(answer.code, message.topic, answer.said)
+
+
+def _demand(settings: MqttSettings, greeting: Greeting) -> None:
+    """Raises `Unavailable` when the server lacks what the settings ask for."""
+    if settings.qos > greeting.maximum_qos:
+        raise Unavailable(
+            f"{settings.server}: the server takes QoS 0 only; set qos: 0", retry_after=SLOW
+        )
+    if not greeting.retains and (settings.retain_state or settings.birth_topic):
+        raise Unavailable(
+            f"{settings.server}: the server retains no messages;"
+            " set retain_state: false and birth_topic: null",
+            retry_after=SLOW,
+        )

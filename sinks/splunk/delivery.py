@@ -1,0 +1,169 @@
+"""A batch in as few requests as its size allows, each event's fate found out, receipts kept."""
+
+import asyncio
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from bridge.plugins import CloudEvent, Format, Rejected, Result, Unavailable
+from sinks.splunk.answers import Accepted, Refused, Verdict
+from sinks.splunk.connection import Collector
+
+PATIENCE = 300.0
+"""Seconds after which what was accepted and never indexed is sent again."""
+_FIRST_LOOK, _RAREST_LOOK = 0.1, 2.0
+_BREATH = 16
+"""So many are encoded before others get their turn."""
+_NOT_INDEXED = "it is accepted, and not indexed yet"
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """An event under way, and its place in the batch."""
+
+    place: int
+    id: str
+    envelope: bytes
+
+
+@dataclass(slots=True)
+class Session:
+    """`limit` is for one batch, in seconds.
+
+    Receipts outlive a batch: what was accepted is asked for, rather than sent a second time.
+    """
+
+    collector: Collector
+    form: Format
+    limit: float
+    _receipts: dict[str, tuple[int, float]] = field(default_factory=dict)
+
+    async def send(self, batch: Sequence[CloudEvent]) -> list[Result]:
+        results: list[Result] = [Unavailable(f"no answer within {self.limit:g} s")] * len(batch)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self.limit):
+                await self._deliver(batch, results)
+        return results
+
+    async def _deliver(self, batch: Sequence[CloudEvent], results: list[Result]) -> None:
+        """Fill in *results*; what is not settled when the time is over stays as it is."""
+        self._forget_old()
+        said = await self._said(batch)
+        problem: Unavailable | None = None
+        for items in self._requests(batch, said, results):
+            problem = problem or await self._post(items, results)
+            if problem is not None:
+                _all(items, results, problem)
+        if self.collector.settings.acknowledge:
+            await self._confirm(batch, results)
+
+    async def _said(self, batch: Sequence[CloudEvent]) -> list[bytes | Rejected]:
+        said: list[bytes | Rejected] = []
+        for place in range(0, len(batch), _BREATH):
+            await asyncio.sleep(0)
+            said += self.form.encode_each(batch[place : place + _BREATH])
+        return said
+
+    def _requests(
+        self,
+        batch: Sequence[CloudEvent],
+        said: Sequence[bytes | Rejected],
+        results: list[Result],
+    ) -> Iterator[list[_Item]]:
+        """What is to be sent, cut where a request would grow too large."""
+        items: list[_Item] = []
+        size = 0
+        for place, (cloudevent, envelope) in enumerate(zip(batch, said, strict=True)):
+            if isinstance(envelope, Rejected):
+                results[place] = envelope
+                continue
+            if cloudevent.id in self._receipts:
+                continue
+            if items and size + len(envelope) > self.collector.settings.max_request:
+                yield items
+                items, size = [], 0
+            items.append(_Item(place, cloudevent.id, envelope))
+            size += len(envelope)
+        if items:
+            yield items
+
+    async def _post(self, items: list[_Item], results: list[Result]) -> Unavailable | None:
+        """Send until each is accepted or found guilty; what stopped us before that, if anything."""
+        waiting = [items]
+        while waiting:
+            part = waiting.pop()
+            verdict = await self._try(part)
+            if isinstance(verdict, Unavailable):
+                for rest in waiting:
+                    _all(rest, results, verdict)
+                _all(part, results, verdict)
+                return verdict
+            if isinstance(verdict, Accepted):
+                self._accepted(part, verdict, results)
+            else:
+                waiting += _without_guilty(part, verdict, results)
+        return None
+
+    async def _try(self, part: Sequence[_Item]) -> Verdict:
+        try:
+            verdict = await self.collector.post([item.envelope for item in part])
+        except Unavailable as error:
+            return error
+        acknowledge = self.collector.settings.acknowledge
+        if acknowledge and isinstance(verdict, Accepted) and verdict.receipt is None:
+            why = "it gives no receipts; let the token acknowledge, or set acknowledge: false"
+            return Unavailable(why, retry_after=60)
+        return verdict
+
+    def _accepted(self, part: Sequence[_Item], verdict: Accepted, results: list[Result]) -> None:
+        if not self.collector.settings.acknowledge or verdict.receipt is None:
+            _all(part, results, None)
+            return
+        _all(part, results, Unavailable(_NOT_INDEXED))
+        now = time.monotonic()
+        self._receipts |= {item.id: (verdict.receipt, now) for item in part}
+
+    async def _confirm(self, batch: Sequence[CloudEvent], results: list[Result]) -> None:
+        """Ask, ever more rarely, until all that was accepted is indexed or the time is over."""
+        ours = {event.id: place for place, event in enumerate(batch) if event.id in self._receipts}
+        for place in ours.values():
+            results[place] = Unavailable(_NOT_INDEXED)
+        pause = _FIRST_LOOK
+        while ours:
+            try:
+                done = await self.collector.settled(
+                    sorted({self._receipts[id_][0] for id_ in ours})
+                )
+            except Unavailable as error:
+                for place in ours.values():
+                    results[place] = error
+                return
+            for id_ in [id_ for id_ in ours if self._receipts[id_][0] in done]:
+                results[ours.pop(id_)] = None
+                del self._receipts[id_]
+            if ours:
+                await asyncio.sleep(pause)
+                pause = min(pause * 1.5, _RAREST_LOOK)
+
+    def _forget_old(self) -> None:
+        oldest = time.monotonic() - PATIENCE
+        self._receipts = {id_: kept for id_, kept in self._receipts.items() if kept[1] > oldest}
+
+
+def _without_guilty(
+    part: list[_Item], verdict: Refused, results: list[Result]
+) -> list[list[_Item]]:
+    """What is to be sent again: all others, or both halves when nobody says who it was."""
+    number = 0 if len(part) == 1 else verdict.number
+    if number is None or number >= len(part):
+        middle = len(part) // 2
+        return [part[middle:], part[:middle]]
+    results[part[number].place] = Rejected(verdict.why)
+    rest = part[:number] + part[number + 1 :]
+    return [rest] if rest else []
+
+
+def _all(items: Iterable[_Item], results: list[Result], result: Result) -> None:
+    for item in items:
+        results[item.place] = result

@@ -1,0 +1,180 @@
+"""One batch of CloudEvents to a webhook: some requests at a time, then one result for each."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Self
+
+import aiohttp
+
+from bridge.plugins import (
+    CloudEvent,
+    Format,
+    Gone,
+    Place,
+    Rejected,
+    Result,
+    Unavailable,
+    open_format,
+    sign,
+)
+from sinks.webhook import handshake
+from sinks.webhook.answers import Answer, Judgement, judge
+from sinks.webhook.binding import Message, alone, messages
+from sinks.webhook.connection import Line, dial
+from sinks.webhook.handshake import Pace
+from sinks.webhook.settings import WebhookSettings
+
+_OF_TIMEOUT = 0.9
+"""What a batch may use of `retry.timeout`, so that results come before the bridge stops waiting."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Halt:
+    """Nothing is sent until then: the receiver said so, of itself and not of one CloudEvent."""
+
+    until: float
+    why: Unavailable
+
+
+@dataclass(slots=True)
+class Session:
+    """What is known of the receiver while the sink is entered."""
+
+    settings: WebhookSettings
+    place: Place
+    http: aiohttp.ClientSession
+    form: Format
+    limit: float
+    """For one batch, in seconds."""
+    consent: handshake.Consent | None = None
+    _halt: _Halt | None = None
+    _agreed_with: str = field(default="", repr=False)
+    _pace: Pace | None = None
+
+    @classmethod
+    def begin(cls, settings: WebhookSettings, place: Place, http: aiohttp.ClientSession) -> Self:
+        limit = settings.retry.timeout * _OF_TIMEOUT
+        return cls(settings, place, http, open_format(settings), limit)
+
+    async def connect(self) -> Line:
+        """The way there; with a handshake, not before the receiver was asked."""
+        line = await dial(self.http, self.settings, self.place)
+        if self.settings.handshake != "off" and self._agreed_with != line.target.url:
+            await self._agree(line)
+        return line
+
+    async def send(self, batch: Sequence[CloudEvent]) -> list[Result]:
+        results: list[Result] = [Unavailable(f"not sent within {self.limit:g} s")] * len(batch)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self.limit):
+                await self._deliver(batch, results)
+        return results
+
+    async def _deliver(self, batch: Sequence[CloudEvent], results: list[Result]) -> None:
+        """Fill in *results*; what is not settled when the time is over stays as it is."""
+        self._halt = _still(self._halt)
+        try:
+            line = await self.connect()
+        except Unavailable as problem:
+            results[:] = [problem] * len(batch)
+            return
+        settings = self.settings
+        made, unsaid = messages(batch, settings.mode, self.form, settings.batch_size)
+        for place, rejected in unsaid.items():
+            results[place] = rejected
+        waiting = iter(made)
+
+        async def work() -> None:
+            for message in waiting:
+                await self._settle(line, message, batch, results)
+
+        async with asyncio.TaskGroup() as group:
+            for number in range(min(settings.concurrency, len(made))):
+                group.create_task(work(), name=f"webhook-{number}")
+
+    async def _settle(
+        self, line: Line, message: Message, batch: Sequence[CloudEvent], results: list[Result]
+    ) -> None:
+        def note(result: Result) -> None:
+            for place in message.places:
+                results[place] = result
+
+        held = self._held()
+        if held is not None:
+            note(held)
+            return
+        note(Unavailable(f"{line.target.origin}: no answer within {self.limit:g} s"))
+        result = await self._post(line, message)
+        note(result)
+        if isinstance(result, Rejected) and len(message.places) > 1:
+            # One CloudEvent that it does not like must not take its neighbours along.
+            for each in alone(message, batch):
+                await self._settle(line, each, batch, results)
+
+    def _held(self) -> Unavailable | None:
+        """Why nothing may be sent at this moment."""
+        now = time.monotonic()
+        if self._halt is not None:
+            return _later(self._halt, now)
+        wait = self._pace.take(now) if self._pace is not None else 0.0
+        if not wait or self._pace is None:
+            return None
+        return Unavailable(f"at most {self._pace.rate} requests a minute", retry_after=wait)
+
+    async def _post(self, line: Line, message: Message) -> Unavailable | Rejected | None:
+        headers = dict(message.headers)
+        if line.credentials.keys:
+            now = int(time.time())
+            headers |= sign(line.credentials.keys, message.id, now, message.body)
+        if self.consent is not None and self.consent.given:
+            headers |= handshake.request(self._origin, None)
+        try:
+            answer = await line.ask("POST", headers, message.body)
+        except Unavailable as problem:
+            return problem
+        return self._heed(line, answer).result
+
+    def _heed(self, line: Line, answer: Answer) -> Judgement:
+        judged = judge(answer, datetime.now(UTC), line.hidden)
+        if answer.status in {401, 403} and self.settings.tokens is not None:
+            self.settings.tokens.forget()
+        if judged.halts and isinstance(judged.result, Unavailable):
+            self._halt = _halted(judged.result)
+        return judged
+
+    @property
+    def _origin(self) -> str:
+        return self.place.fill(self.settings.origin or "")
+
+    async def _agree(self, line: Line) -> None:
+        settings, origin = self.settings, self._origin
+        answer = await line.ask("OPTIONS", handshake.request(origin, settings.rate))
+        consent = handshake.read_consent(answer, origin, settings.rate)
+        judged = self._heed(line, answer).result
+        problem = handshake.refusal(consent, answer, judged, settings.handshake)
+        if problem is not None:
+            raise problem
+        self._agreed_with, self.consent = line.target.url, consent
+        self._pace = Pace(consent.rate) if consent.rate is not None else None
+
+
+def _halted(why: Unavailable) -> _Halt:
+    """For good, for as long as it asks, or at least for the rest of the batch."""
+    if isinstance(why, Gone):
+        return _Halt(float("inf"), why)
+    return _Halt(time.monotonic() + (why.retry_after or 0.0), why)
+
+
+def _still(halt: _Halt | None) -> _Halt | None:
+    return halt if halt is not None and halt.until > time.monotonic() else None
+
+
+def _later(halt: _Halt, now: float) -> Unavailable:
+    if isinstance(halt.why, Gone):
+        return halt.why
+    left = max(halt.until - now, 0.0)
+    return Unavailable(str(halt.why), retry_after=left or None)

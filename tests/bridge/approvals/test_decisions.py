@@ -1,0 +1,635 @@
+"""From votes to Azure: one POST at the right moment, none at a wrong one, whatever breaks between."""
+
+import asyncio
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+
+import pytest
+from support.approval_desk import group, until
+
+from bridge.approvals.decisions import Granting
+from bridge.common.errors import Unavailable
+from bridge.journal.votes import grant_of, granted, mark, votes
+from bridge.metadata.answers import Accepted, Problem
+
+EACH = {"require": "each-resource"}
+NOW = {"takeover_after": "0s"}
+
+
+@pytest.fixture
+async def two(tmp_path):
+    """Two VMs, and an event that is about both of them and starts as soon as it is approved."""
+    async with group(tmp_path, "vm-0", "vm-1") as made:
+        plan(made)
+        yield made
+
+
+def plan(made, name="e", **more):
+    usual = {"type": "Reboot", "notice": "1h", "resources": ["vm-0", "vm-1"], "started_for": None}
+    return made.world.create(name=name, **{**usual, **more}).event.event_id
+
+
+def event_id(made, name="e"):
+    return made.world.find(name).event.event_id
+
+
+async def state(bridge, key, life=1):
+    return await bridge.journal.run(lambda store: grant_of(store, (key, life)))
+
+
+# --- the straight road ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", ["2017-03-01", "2020-07-01"])
+async def test_a_vote_of_a_pending_event_reaches_azure_and_the_event_starts(two, version):
+    key = event_id(two)
+    bridge = await two.bridge(source={"api_version": version})
+    await bridge.hear(key.lower(), approver="orders", id="a-1")
+    await bridge.consider()
+    [post] = two.posts()
+    assert (post["eventIds"], post["released"], post["vm"], post["status"]) == (
+        [key],
+        [key],
+        "vm-0",
+        200,
+    )
+    [told] = await bridge.told()
+    assert told["type"] == "azure.scheduledevents.approval.granted.v1"
+    assert told["causationid"] == told["data"]["approvalId"] == "a-1"
+    assert told["data"]["postedAt"]
+    assert two.world.find("e").status == "Started"
+    await bridge.poll()
+    [started] = await bridge.told("started")
+    assert started["data"]["eventId"] == key
+    await bridge.consider()
+    assert len(two.posts()) == 1
+
+
+async def test_each_vm_is_waited_for(two):
+    bridge = await two.bridge(**EACH)
+    await bridge.hear(event_id(two), resource="vm-0", approver="a")
+    await bridge.consider()
+    assert two.posts() == []
+    await bridge.hear(event_id(two), resource="vm-1", approver="b")
+    await bridge.consider()
+    assert len(two.posts()) == 1
+    assert await bridge.became() == [("recorded", None), ("granted", None)]
+    [_, told] = await bridge.told()
+    assert told["data"]["approver"] == "b"
+    assert told["data"]["votes"]["have"] == ["vm-0", "vm-1"]
+
+
+async def test_the_spelling_is_azures_own(two):
+    plan(two, "low", event_id="abc-Def")
+    bridge = await two.bridge()
+    await bridge.hear("ABC-DEF")
+    sent = []
+
+    async def post(ids, _):
+        sent.extend(ids)
+        return Accepted()
+
+    bridge.granting.posting.post = post
+    await bridge.consider()
+    assert sent == ["abc-Def"]
+
+
+async def test_what_ran_by_our_approval_is_completed_even_if_its_start_was_missed(two):
+    bridge = await two.bridge()
+    await bridge.hear(event_id(two))
+    await bridge.consider()
+    two.world.complete("e")
+    await bridge.poll()
+    assert [one["type"] for one in await bridge.told("completed")] == [
+        "azure.scheduledevents.completed.v1"
+    ]
+    assert await bridge.told("canceled") == []
+
+
+async def test_the_grant_of_an_earlier_life_says_nothing_of_the_present_one(two):
+    bridge = await two.bridge()
+    key = event_id(two)
+    two.world.cancel("e")
+    await bridge.poll()
+    await bridge.journal.run(lambda store: mark(store, (key, 1), "granted", (), 0.0))
+    plan(two)
+    await bridge.poll()
+    two.world.cancel("e")
+    await bridge.poll()
+    assert len(await bridge.told("canceled")) == 2
+
+
+# --- holds and changes ---------------------------------------------------------------------------
+
+
+async def test_a_hold_keeps_azure_uninformed_until_it_is_lifted(two):
+    bridge = await two.bridge()
+    await bridge.hear(event_id(two), decision="hold", approver="a", id="1")
+    await bridge.hear(event_id(two), approver="b", id="2")
+    await bridge.consider()
+    assert two.posts() == []
+    await bridge.hear(event_id(two), decision="release", approver="a", id="3")
+    await bridge.consider()
+    assert len(two.posts()) == 1
+
+
+async def test_a_hold_that_expires_wakes_the_grant(two):
+    bridge = await two.bridge(hold_timeout="300ms")
+    async with running(bridge.granting):
+        await bridge.hear(event_id(two), decision="hold", approver="a")
+        await bridge.hear(event_id(two), approver="b")
+        await until(two.posts)
+    [post] = two.posts()
+    assert await waited(bridge, post) >= 0.3
+
+
+async def test_votes_lapse_once_the_event_is_worse_and_it_is_said_once(two):
+    bridge = await two.bridge(**EACH)
+    await bridge.hear(event_id(two), resource="vm-0", approver="a", id="1")
+    two.world.update("e", type="Redeploy")
+    await bridge.poll()
+    for _ in range(2):
+        await bridge.consider()
+    await bridge.hear(event_id(two), resource="vm-1", approver="b", id="2")
+    await bridge.consider()
+    assert two.posts() == []
+    assert await bridge.became() == [
+        ("recorded", None),
+        ("refused", "superseded"),
+        ("recorded", None),
+    ]
+    two.world.update("e", type="Reboot")
+    await bridge.poll()
+    await bridge.hear(event_id(two), resource="vm-0", approver="a", id="3")
+    await bridge.consider()
+    assert len(two.posts()) == 1
+
+
+async def test_who_does_not_lead_lets_votes_lapse_in_silence(two):
+    bridge = await two.bridge("vm-1", **EACH)
+    await bridge.hear(event_id(two), resource="vm-1")
+    two.world.update("e", type="Redeploy")
+    await bridge.poll()
+    await bridge.consider()
+    key = event_id(two)
+    assert await bridge.journal.run(lambda store: votes(store, key, 1)) == []
+    assert await bridge.told() == []
+
+
+async def test_a_dry_run_tells_azure_nothing_and_grants_nothing(two):
+    bridge = await two.bridge(dry_run=True)
+    await bridge.hear(event_id(two))
+    await bridge.consider()
+    two.world.start("e")
+    await bridge.poll()
+    await bridge.consider()
+    assert two.posts() == []
+    assert await bridge.became() == [("recorded", None)]
+
+
+# --- who acts ------------------------------------------------------------------------------------
+
+
+async def test_the_second_vm_waits_and_takes_over_when_the_first_is_silent(two):
+    second = await two.bridge("vm-1", takeover_after="400ms")
+    async with running(second.granting):
+        await second.hear(event_id(two))
+        await until(second.told)
+    [post] = two.posts()
+    assert post["vm"] == "vm-1"
+    assert await waited(second, post) >= 0.4
+    assert await second.became() == [("granted", None)]
+
+
+async def test_the_third_vm_waits_twice_as_long(tmp_path, monkeypatch):
+    class Later(datetime):
+        by = 0.0
+
+        @classmethod
+        def now(cls, tz=None):
+            return datetime.now(tz) + timedelta(seconds=cls.by)
+
+    monkeypatch.setattr("bridge.approvals.decisions.datetime", Later)
+    async with group(tmp_path, "vm-0", "vm-1", "vm-2") as three:
+        key = plan(three, resources=["vm-0", "vm-1", "vm-2"])
+        third = await three.bridge("vm-2", takeover_after="100s")
+        await third.hear(key)
+        for by, posts in ((0, 0), (190, 0), (200, 1)):
+            Later.by = by
+            await third.consider()
+            assert len(three.posts()) == posts
+
+
+async def test_the_second_vm_waits_also_after_a_hold_that_became_an_approval(two):
+    second = await two.bridge("vm-1", takeover_after="1s")
+    key = event_id(two)
+    await second.hear(key, approver="a")
+    await second.hear(key, approver="b", decision="hold")
+    await asyncio.sleep(1)
+    await second.hear(key, approver="b")
+    await second.consider()
+    assert two.posts() == []
+
+
+async def test_who_leads_does_not_wait_for_a_clock_that_was_set_back(two, monkeypatch):
+    class Ahead(datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return datetime.now(tz) + timedelta(hours=1)
+
+    bridge = await two.bridge()
+    with monkeypatch.context() as patch:
+        patch.setattr("bridge.approvals.intake.datetime", Ahead)
+        await bridge.hear(event_id(two))
+    await bridge.consider()
+    assert len(two.posts()) == 1
+
+
+async def test_the_second_vm_settles_silently_when_the_first_has_acted(two):
+    first = await two.bridge("vm-0")
+    second = await two.bridge("vm-1", takeover_after="1s")
+    for bridge in (first, second):
+        await bridge.hear(event_id(two), id="a-1")
+        await bridge.consider()
+    assert [post["vm"] for post in two.posts()] == ["vm-0"]
+    await second.poll()
+    await second.consider()
+    assert await second.told() == []
+
+
+async def test_two_that_both_grant_say_so_under_one_id(two):
+    plan(two, "slow", starts_after_approval="1h")
+    bridges = [await two.bridge(name, **NOW) for name in ("vm-0", "vm-1")]
+    for bridge in bridges:
+        await bridge.hear(event_id(two, "slow"))
+        await bridge.consider()
+    assert [post["status"] for post in two.posts()] == [200, 200]
+    ids = {told["id"] for bridge in bridges for told in await bridge.told()}
+    assert len(ids) == 1
+
+
+async def test_for_terminate_nobody_waits_for_a_leader(two):
+    key = plan(two, "t", type="Terminate")
+    second = await two.bridge("vm-1")
+    await second.hear(key)
+    await second.consider()
+    assert [post["vm"] for post in two.posts()] == ["vm-1"]
+
+
+async def test_nothing_is_posted_for_an_event_of_other_vms(two):
+    key = plan(two, "theirs", resources=["vm-1"])
+    first = await two.bridge("vm-0", **NOW)
+    await first.hear(key)
+    await first.consider()
+    assert two.posts() == []
+
+
+async def test_who_watches_all_stands_in_last(two):
+    key = plan(two, "theirs", resources=["vm-1"])
+    first = await two.bridge("vm-0", source={"scope": "all"}, takeover_after="300ms")
+    async with running(first.granting):
+        await first.hear(key)
+        await until(first.told)
+    [post] = two.posts()
+    assert await waited(first, post) >= 0.3
+
+
+async def test_a_vote_taken_before_the_vms_name_is_known_counts_once_it_is(two):
+    two.world.fault("status", paths=["instance"], status=500)
+    bridge = await two.bridge()
+    assert bridge.runtime.identity.vm_name is None
+    await bridge.hear(event_id(two))
+    await bridge.consider()
+    assert two.posts() == []
+    two.world.clear_faults()
+    bridge.runtime.identity._ask_at = 0.0
+    await bridge.poll()
+    await bridge.consider()
+    assert len(two.posts()) == 1
+
+
+# --- too late ------------------------------------------------------------------------------------
+
+
+async def test_nothing_is_posted_after_the_start_and_who_was_not_due_says_nothing(two):
+    bridge = await two.bridge(**EACH)
+    await bridge.hear(event_id(two), resource="vm-0")
+    two.world.start("e")
+    await bridge.poll()
+    await bridge.hear(event_id(two), resource="vm-1")
+    await bridge.consider()
+    assert two.posts() == []
+    assert await bridge.became() == [("recorded", None), ("refused", "expired")]
+
+
+async def test_who_was_due_and_could_not_says_that_it_failed_when_the_event_is_gone(two):
+    bridge = await two.bridge()
+    key = event_id(two)
+    two.world.fault("status", methods=["POST"], status=500)
+    await bridge.hear(key, approver="orders")
+    await bridge.consider()
+    assert await state(bridge, key) == "due"
+    two.world.cancel("e")
+    await bridge.poll()
+    for _ in range(2):
+        await bridge.consider()
+    assert await bridge.became() == [("failed", None)]
+    [told] = await bridge.told()
+    assert (told["severitynumber"], told["data"]["reason"]) == (18, "expired")
+    assert told["data"]["approver"] == "orders"
+
+
+async def test_what_was_enough_and_ended_before_anybody_looked_is_said_to_have_failed(two):
+    bridge, follower = await two.bridge(), await two.bridge("vm-1")
+    for one in (bridge, follower):
+        await one.hear(event_id(two))
+    two.world.cancel("e")
+    again, follower_again = await two.bridge(), await two.bridge("vm-1")
+    for one in (again, follower_again):
+        await one.consider()
+    assert await again.became() == [("failed", None)]
+    assert await follower_again.became() == []
+
+
+async def test_a_hold_before_anybody_looked_leaves_nothing_to_fail(two):
+    bridge = await two.bridge()
+    await bridge.hear(event_id(two), approver="a")
+    await bridge.hear(event_id(two), approver="b", decision="hold")
+    two.world.cancel("e")
+    await bridge.poll()
+    await bridge.consider()
+    assert await bridge.became() == [("recorded", None)]
+
+
+async def test_who_is_due_by_other_votes_than_those_that_lapsed_is_due_all_the_same(two):
+    bridge = await two.bridge()
+    key = event_id(two)
+    two.world.fault("status", methods=["POST"], status=500)
+    await bridge.hear(key, approver="a")
+    await bridge.consider()
+    two.world.update("e", type="Redeploy")
+    await bridge.poll()
+    await bridge.hear(key, approver="b")
+    bridge.granting.posting._tries.clear()
+    await bridge.consider()
+    assert await state(bridge, key) == "due"
+    two.world.cancel("e")
+    await bridge.poll()
+    await bridge.consider()
+    assert await bridge.became() == [("refused", "superseded"), ("failed", None)]
+
+
+async def test_who_was_due_is_so_no_longer_when_the_event_leaves_its_vm(two):
+    bridge = await two.bridge()
+    key = event_id(two)
+    two.world.fault("status", methods=["POST"], status=500)
+    await bridge.hear(key)
+    await bridge.consider()
+    two.world.update("e", resources=["vm-1"])
+    await bridge.poll()
+    await bridge.consider()
+    assert await state(bridge, key) is None
+
+
+async def test_who_was_due_when_the_event_started_at_its_time_says_that_it_failed(two):
+    key = plan(two, "soon", notice="1s")
+    bridge = await two.bridge()
+    two.world.fault("status", methods=["POST"], status=500)
+    await bridge.hear(key)
+    await bridge.consider()
+    await until(lambda: two.world.find("soon").status == "Started")
+    await bridge.poll()
+    await bridge.consider()
+    assert await bridge.became() == [("failed", None)]
+
+
+async def test_an_event_that_starts_before_its_time_was_released_by_somebody(two):
+    bridge = await two.bridge()
+    key = event_id(two)
+    two.world.fault("status", methods=["POST"], status=500)
+    await bridge.hear(key)
+    await bridge.consider()
+    two.world.start("e")
+    await bridge.poll()
+    await bridge.consider()
+    assert await bridge.told() == []
+    assert await state(bridge, key) == "settled"
+
+
+async def test_an_event_that_is_out_of_sight_for_a_while_is_left_alone(two):
+    bridge = await two.bridge()
+    key = event_id(two)
+    bridge.poller.boot_id = "boot-2"
+    del two.world.entries[key]
+    await bridge.poll()
+    assert bridge.poller._state.tracked[key].missing_since
+    await bridge.hear(key)
+    await bridge.consider()
+    assert two.posts() == []
+    assert await state(bridge, key) is None
+
+
+# --- what breaks between -------------------------------------------------------------------------
+
+
+async def test_it_is_tried_again_until_azure_takes_it(two):
+    two.world.fault("status", methods=["POST"], status=500, count=2)
+    two.world.fault("status", methods=["POST"], status=429, count=1)
+    bridge = await two.bridge()
+    async with running(bridge.granting):
+        await bridge.hear(event_id(two))
+        await until(lambda: any(post["released"] for post in two.posts()))
+        await until(bridge.told)
+    assert await bridge.became() == [("granted", None)]
+
+
+async def test_an_answer_that_is_lost_is_asked_for_again_and_granted_once(two):
+    plan(two, "slow", starts_after_approval="1h")
+    two.world.fault("reset", methods=["POST"], count=1, processed=True)
+    bridge = await two.bridge()
+    async with running(bridge.granting):
+        await bridge.hear(event_id(two, "slow"))
+        await until(bridge.told)
+    assert await bridge.became() == [("granted", None)]
+
+
+async def test_news_of_other_things_does_not_shorten_the_wait_after_a_failure(two):
+    bridge = await two.bridge()
+    calls = []
+
+    async def post(ids, _):
+        calls.append(ids)
+        return Problem("throttled", "Too often.", retry_after=5.0)
+
+    bridge.granting.posting.post = post
+    await bridge.hear(event_id(two))
+    for _ in range(5):
+        await bridge.consider()
+    assert len(calls) == 1
+
+
+async def test_a_hold_that_comes_while_azure_does_not_answer_takes_the_duty_back(two):
+    bridge = await two.bridge()
+    key = event_id(two)
+    two.world.fault("status", methods=["POST"], status=500)
+    await bridge.hear(key, approver="a")
+    await bridge.consider()
+    await bridge.hear(key, approver="b", decision="hold")
+    await bridge.consider()
+    assert await state(bridge, key) is None
+    two.world.start("e")
+    await bridge.poll()
+    await bridge.consider()
+    assert await bridge.became() == [("recorded", None)]
+
+
+async def test_a_restart_between_vote_and_post_loses_nothing(two):
+    bridge = await two.bridge()
+    await bridge.hear(event_id(two))
+    again = await two.bridge()
+    await again.consider()
+    assert len(two.posts()) == 1
+    assert await again.became() == [("granted", None)]
+
+
+async def test_a_restart_between_post_and_mark_grants_once_under_the_same_id(two):
+    key = plan(two, "slow", starts_after_approval="1h")
+    bridge = await two.bridge()
+    await bridge.hear(key)
+    real = bridge.metadata.approve
+
+    async def dies(*given):
+        assert isinstance(await real(*given), Accepted)
+        raise RuntimeError("the process ends here")
+
+    bridge.granting.posting.post = dies
+    with pytest.raises(RuntimeError):
+        await bridge.consider()
+    assert await bridge.told() == []
+    again = await two.bridge()
+    for _ in range(2):
+        await again.consider()
+    assert [post["status"] for post in two.posts()] == [200, 200]
+    [told] = await again.told()
+    other = await two.bridge("vm-1", **NOW)
+    await other.hear(key)
+    await other.consider()
+    assert [one["id"] for one in await other.told()] == [told["id"]]
+
+
+async def test_while_the_journal_cannot_be_written_nothing_is_posted(two):
+    bridge = await two.bridge()
+    await bridge.hear(event_id(two))
+    bridge.journal._store.connection.execute("PRAGMA query_only = ON")
+    with pytest.raises(Unavailable):
+        await bridge.consider()
+    await bridge.consider()
+    assert two.posts() == []
+    assert await bridge.journal.repair()
+    await bridge.consider()
+    assert len(two.posts()) == 1
+
+
+async def test_a_journal_that_fails_after_the_post_is_made_good_later(two):
+    key = plan(two, "slow", starts_after_approval="1h")
+    bridge = await two.bridge()
+    await bridge.hear(key)
+    real = bridge.metadata.approve
+
+    async def then_full(*given):
+        answer = await real(*given)
+        bridge.journal._store.connection.execute("PRAGMA query_only = ON")
+        return answer
+
+    bridge.granting.posting.post = then_full
+    with pytest.raises(Unavailable):
+        await bridge.consider()
+    assert await bridge.journal.repair()
+    bridge.granting.posting.post = real
+    await bridge.consider()
+    assert await bridge.became() == [("granted", None)]
+    assert await bridge.journal.run(granted) == {(key, 1)}
+
+
+# --- several at once, and what azure refuses ------------------------------------------------------
+
+
+async def test_what_comes_together_is_posted_together(two):
+    keys = [event_id(two), plan(two, "f")]
+    bridge = await two.bridge()
+    for key in keys:
+        await bridge.hear(key)
+    await bridge.consider()
+    [post] = two.posts()
+    assert sorted(post["eventIds"]) == sorted(keys)
+    assert await bridge.became() == [("granted", None)] * 2
+
+
+async def test_one_that_azure_refuses_does_not_spoil_it_for_the_others(two):
+    keys = [event_id(two), plan(two, "f")]
+    bridge = await two.bridge()
+    sent = []
+
+    async def post(ids, _):
+        sent.append(list(ids))
+        if keys[0] in ids:
+            return Problem("bad-request", "It is gone.", status=400)
+        return Accepted()
+
+    bridge.granting.posting.post = post
+    for key in keys:
+        await bridge.hear(key)
+    await bridge.consider()
+    assert [sorted(ids) for ids in sent] == [sorted(keys), *([one] for one in sorted(keys))]
+    assert [one["data"]["eventId"] for one in await bridge.told()] == [keys[1]]
+    assert await state(bridge, keys[0]) == "due"
+    assert bridge.rereads > 0
+
+
+@pytest.mark.parametrize(("status", "rereads"), [(400, 1), (404, 1), (429, 0), (500, 0), (None, 0)])
+async def test_a_refusal_has_the_document_read_again_and_other_trouble_does_not(
+    two, status, rereads
+):
+    bridge = await two.bridge()
+
+    async def post(*_):
+        return Problem("some", "Trouble.", status=status, retry_after=5.0)
+
+    bridge.granting.posting.post = post
+    await bridge.hear(event_id(two))
+    await bridge.consider()
+    assert bridge.rereads == rereads
+
+
+async def test_what_azure_refuses_because_it_is_gone_is_said_to_have_failed(two):
+    bridge = await two.bridge()
+    two.world.fault("status", methods=["POST"], status=400)
+    await bridge.hear(event_id(two))
+    await bridge.consider()
+    assert bridge.rereads == 1
+    two.world.cancel("e")
+    await bridge.poll()
+    await bridge.consider()
+    assert await bridge.became() == [("failed", None)]
+
+
+# --- helpers -------------------------------------------------------------------------------------
+
+
+async def waited(bridge, post) -> float:
+    """Seconds from the first vote to the POST; the truth has milliseconds."""
+    [key] = post["eventIds"]
+    cast = await bridge.journal.run(lambda store: votes(store, key, 1))
+    posted = datetime.fromisoformat(post["at"]) + timedelta(milliseconds=1)
+    return (posted - min(vote.at for vote in cast)).total_seconds()
+
+
+@asynccontextmanager
+async def running(granting: Granting):
+    task = asyncio.create_task(granting.run())
+    try:
+        yield
+        assert not task.done(), task
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)

@@ -1,0 +1,242 @@
+"""Approval sources: acknowledged after the journal, entered again, never stuck on poison."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+import pytest
+from support.approval_desk import group, until
+
+import bridge.approvals.listeners
+from bridge.approvals.listeners import Listeners
+from bridge.common.errors import Unavailable
+from bridge.journal.votes import checkpoints, votes
+from bridge.plugins import ApprovalPlugin, ApprovalSettings, Delivery
+
+
+class RadioSettings(ApprovalSettings):
+    station: ClassVar[Any] = None
+
+    type: Literal["radio"] = "radio"
+    trust: Literal["transport", "signed"] = "transport"
+    wave: str = "long"
+
+
+@dataclass
+class Radio:
+    """A source that really awaits: what is put on the air comes out, in order, and trouble too."""
+
+    air: asyncio.Queue = field(default_factory=asyncio.Queue)
+    entered: list[Any] = field(default_factory=list)
+    left: int = 0
+    acked: list[str] = field(default_factory=list)
+    refusals: list[Exception] = field(default_factory=list)
+    ack_fails: bool = False
+
+    def say(self, body: Any, number: int, **more: Any) -> None:
+        text = body if isinstance(body, bytes) else json.dumps(body).encode()
+
+        async def ack() -> None:
+            if self.ack_fails:
+                self.ack_fails = False
+                raise ConnectionResetError("gone")
+            self.acked.append(f"r/0/{number}")
+
+        self.air.put_nowait(
+            Delivery(
+                text, ack=ack, position=f"r/0/{number}", checkpoint=("0", str(number + 1)), **more
+            )
+        )
+
+    @asynccontextmanager
+    async def open(self, settings, place, listening):
+        self.entered.append(listening)
+        if self.refusals:
+            raise self.refusals.pop(0)
+
+        async def deliveries() -> AsyncIterator[Delivery]:
+            while True:
+                item = await self.air.get()
+                if isinstance(item, Exception):
+                    raise item
+                if item is None:
+                    return
+                yield item
+
+        try:
+            yield deliveries()
+        finally:
+            self.left += 1
+
+
+@pytest.fixture
+def radio(monkeypatch):
+    made = Radio()
+    plugin = ApprovalPlugin(RadioSettings, made.open)
+    monkeypatch.setattr(bridge.approvals.listeners, "find_approvals", lambda kind: plugin)
+    monkeypatch.setattr(bridge.approvals.listeners, "LONGEST_BACKOFF", 0.02)
+    return made
+
+
+@pytest.fixture
+async def desk(tmp_path):
+    async with group(tmp_path) as made:
+        made.world.create(name="e", type="Reboot", notice="1h")
+        yield await made.bridge(dry_run=True)
+
+
+@asynccontextmanager
+async def listening(desk, **sources):
+    async with asyncio.TaskGroup() as tasks:
+        listeners = Listeners(desk.runtime, desk.intake, tasks)
+        await listeners.employ(sources or {"bus": RadioSettings()})
+        try:
+            yield listeners
+        finally:
+            await listeners.stop()
+
+
+def event_id(desk) -> str:
+    [key] = desk.poller._state.tracked
+    return key
+
+
+async def test_a_message_is_acknowledged_when_it_is_in_the_journal_and_not_before(desk, radio):
+    known = []
+    real = desk.intake.take
+
+    async def watched(delivery, via, **more):
+        before = list(radio.acked)
+        await real(delivery, via, **more)
+        key = event_id(desk)
+        known.append((before, radio.acked[:], await desk.journal.run(lambda s: votes(s, key, 1))))
+
+    desk.intake = type("Watched", (), {"take": staticmethod(watched)})()
+    async with listening(desk):
+        radio.say({"eventId": event_id(desk)}, 0)
+        await until(lambda: radio.acked)
+    [(before, at_return, cast)] = known
+    assert before == at_return == []
+    assert len(cast) == 1
+    assert radio.acked == ["r/0/0"]
+
+
+async def test_a_source_that_is_gone_is_entered_again_where_it_was(desk, radio):
+    radio.refusals = [Unavailable("no carrier"), Unavailable("no carrier")]
+    async with listening(desk):
+        radio.say({"eventId": event_id(desk)}, 0)
+        radio.air.put_nowait(Unavailable("the mast fell"))
+        radio.say({"eventId": event_id(desk), "decision": "hold"}, 1)
+        await until(lambda: len(radio.acked) == 2)
+        status = desk.runtime.status.listeners["bus"]
+        assert (status.state, status.error, status.received) == ("connected", None, 2)
+    assert [dict(each.checkpoints) for each in radio.entered] == [{}, {}, {}, {"0": "1"}]
+    assert radio.left == 2
+    assert desk.runtime.status.listeners == {}
+
+
+async def test_what_is_wrong_with_a_source_is_told(desk, radio):
+    radio.refusals = [Unavailable("no carrier")] * 1000
+    async with listening(desk):
+        status = desk.runtime.status.listeners["bus"]
+        await until(lambda: status.state == "unavailable")
+        assert status.error == "no carrier"
+        radio.refusals = []
+        await until(lambda: status.state == "connected")
+        radio.entered[-1].heard(7)
+        assert (status.lag, status.error) == (7, None)
+        radio.air.put_nowait(None)
+        await until(lambda: len(radio.entered) > 2)
+
+
+async def test_poison_never_loops(desk, radio):
+    poison = [b"\xff", b"[" * 60000, b"{}", b"x" * 70000, b'{"eventId": "\\ud800"}', b""]
+    async with listening(desk):
+        for number, body in enumerate(poison):
+            radio.say(body, number)
+        radio.say({"eventId": event_id(desk)}, len(poison))
+        await until(lambda: len(radio.acked) == len(poison) + 1)
+    assert len(radio.entered) == 1
+    assert desk.runtime.status.approvals["refused", "malformed"] == len(poison)
+    found = await desk.journal.run(lambda store: checkpoints(store, "bus"))
+    assert found == {"0": str(len(poison) + 1)}
+
+
+async def test_an_acknowledgement_that_fails_repeats_the_message_and_nothing_else(desk, radio):
+    radio.ack_fails = True
+    async with listening(desk):
+        for _ in range(2):
+            radio.say({"eventId": event_id(desk)}, 0)
+        await until(lambda: radio.acked)
+    assert len(radio.entered) == 2
+    assert await desk.became() == [("recorded", None)]
+    assert desk.runtime.status.approvals["dropped", "duplicate"] == 1
+
+
+async def test_nothing_is_acknowledged_while_the_journal_cannot_be_written(desk, radio):
+    async with listening(desk):
+        await until(lambda: radio.entered)
+        desk.journal._store.connection.execute("PRAGMA query_only = ON")
+        radio.say({"eventId": event_id(desk)}, 0)
+        status = desk.runtime.status.listeners["bus"]
+        await until(lambda: status.state == "unavailable")
+        assert "cannot be written" in status.error
+        assert radio.acked == []
+        entered = len(radio.entered)
+        await asyncio.sleep(0.1)
+        assert len(radio.entered) == entered, "it would begin at the wrong place"
+        assert await desk.journal.repair()
+        radio.say({"eventId": event_id(desk)}, 0)
+        await until(lambda: radio.acked)
+
+
+async def test_a_reload_exchanges_what_changed_and_leaves_the_rest_alone(desk, radio):
+    same, other = RadioSettings(), RadioSettings(wave="short")
+    async with listening(desk, kept=same, changed=same, gone=same) as listeners:
+        await until(lambda: len(radio.entered) == 3)
+        await listeners.employ({"kept": same, "changed": other, "new": same})
+        await until(lambda: len(radio.entered) == 5)
+        assert radio.left == 2
+        assert set(desk.runtime.status.listeners) == {"kept", "changed", "new"}
+    assert radio.left == 5
+
+
+async def test_a_source_looks_back_to_when_it_was_last_entered(desk, radio):
+    async with listening(desk):
+        await until(lambda: radio.entered)
+    lookback = desk.runtime.config.approvals.lookback
+    long_ago = str(time.time() - 10 * lookback)
+    await desk.journal.run(lambda store: store.remember(**{"listened:bus": long_ago}))
+    async with listening(desk):
+        await until(lambda: len(radio.entered) == 2)
+    assert radio.entered[0].lookback == lookback
+    assert radio.entered[1].lookback >= 10 * lookback, "what came while it was away is not missed"
+
+
+async def test_nothing_is_taken_before_the_first_document_of_this_process(desk, radio):
+    answered = desk.runtime.status.source.answered = asyncio.Event()
+    async with listening(desk):
+        radio.say({"eventId": event_id(desk)}, 0)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert desk.runtime.status.listeners["bus"].state == "starting"
+        assert radio.acked == []
+        answered.set()
+        await until(lambda: radio.acked == ["r/0/0"])
+
+
+async def test_one_that_still_waits_for_azure_can_be_stopped_and_the_next_takes_what_was_said(
+    desk, radio
+):
+    answered = desk.runtime.status.source.answered = asyncio.Event()
+    radio.say({"eventId": event_id(desk)}, 0)
+    async with listening(desk):
+        await asyncio.sleep(0)
+    assert radio.acked == []
+    answered.set()
+    async with listening(desk):
+        await until(lambda: radio.acked == ["r/0/0"])

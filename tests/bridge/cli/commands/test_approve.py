@@ -1,0 +1,350 @@
+"""`seb approve`, `seb hold` and `seb release`, at a bridge that is really served."""
+
+import asyncio
+import base64
+import json
+
+import pytest
+from support.approval_desk import until
+from support.served_bridge import announce, end
+from support.signing import Signer
+from support.voting_bridge import polls, write_config
+from support.world import ME, OTHER
+
+from bridge.cli import main
+from bridge.cli.commands import approve
+from bridge.common.signatures import verify
+from bridge.journal.votes import votes
+from bridge.policy.message import read, unwrap
+
+FIRST = "602D9444-D2CD-49C7-8624-8643E7171297"
+SECOND = "C7061BAC-AFDC-4513-B24B-AA5F13A16123"
+GRANTED = "granted: Azure was told, and the event may start at once"
+ALONE = {"resources": (ME,)}
+ORDERS = Signer("orders", seed=1)
+PRIVATE = f"whsk_{base64.b64encode(bytes([1]) * 32).decode()}"
+
+
+@pytest.fixture
+async def open_polls(tmp_path):
+    async with polls(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def seb(open_polls, capsys):
+    """Run a command: its exit code, stdout and stderr."""
+
+    async def run(command, *words):
+        code = await open_polls.run(approve, command, *words)
+        return code, *capsys.readouterr()
+
+    return run
+
+
+async def cast(made, event_id=FIRST):
+    return await made.journal.run(lambda store: votes(store, event_id, 1))
+
+
+async def streams(made):
+    _, text = await made.served.control.ask("GET", "/metrics")
+    return "\nseb_streams 1\n" in text
+
+
+async def test_an_approval_that_is_enough_is_granted(seb, open_polls):
+    await announce(open_polls.journal, FIRST, **ALONE)
+    code, out, err = await seb("approve", FIRST.lower(), "--reason", "drained")
+    assert (code, out, err) == (0, f"{FIRST}  {GRANTED}\n", "")
+    assert open_polls.told == [[FIRST]]
+    [vote] = await cast(open_polls)
+    assert (vote.decision, vote.reason, vote.via) == ("approve", "drained", "control")
+
+
+async def test_of_several_vms_it_is_given_for_this_one_and_names_who_is_missing(seb, open_polls):
+    await announce(open_polls.journal, FIRST)
+    code, out, _ = await seb("approve", FIRST)
+    assert (code, out) == (0, f"{FIRST}  recorded for {ME}; still missing: {OTHER}\n")
+    assert open_polls.told == []
+    code, out, _ = await seb("approve", FIRST, "--resource", OTHER)
+    assert (code, out) == (0, f"{FIRST}  {GRANTED}\n")
+
+
+async def test_the_same_again_says_the_same(seb, open_polls):
+    await announce(open_polls.journal, FIRST)
+    said = [await seb("approve", FIRST) for _ in range(2)]
+    assert said[0] == said[1]
+
+
+async def test_a_hold_says_that_azure_knows_no_veto(seb, open_polls):
+    await announce(open_polls.journal, FIRST, **ALONE)
+    code, out, _ = await seb("hold", FIRST)
+    assert code == 0
+    assert out.startswith(f"{FIRST}  recorded; Azure knows no veto: the event goes ahead at ")
+    assert "Z (in 14m) all the same" in out
+
+
+async def test_a_hold_of_another_is_named_and_a_release_lifts_it(seb, open_polls):
+    await announce(open_polls.journal, FIRST)
+    await seb("hold", FIRST, "--resource", OTHER)
+    await seb("approve", FIRST)
+    _, out, _ = await seb("release", FIRST, "--resource", OTHER)
+    assert out == f"{FIRST}  recorded for {OTHER}; still missing: {OTHER}\n"
+    await seb("hold", FIRST)
+    _, out, _ = await seb("approve", FIRST, "--resource", OTHER)
+    assert "; held by uid " in out
+    assert f"@{ME}\n" in out
+
+
+async def test_without_an_approval_a_release_says_that_there_is_none(tmp_path, capsys):
+    async with polls(tmp_path, require="any") as made:
+        await announce(made.journal, FIRST)
+        assert await made.run(approve, "release", FIRST) == 0
+    assert capsys.readouterr().out == f"{FIRST}  recorded for {ME}; nobody has approved yet\n"
+
+
+async def test_a_dry_run_says_what_would_be(tmp_path, capsys):
+    async with polls(tmp_path, dry_run=True) as made:
+        await announce(made.journal, FIRST, **ALONE)
+        assert await made.run(approve, "approve", FIRST) == 0
+    sentence = "recorded; dry run: Azure would be told now, but is not"
+    assert capsys.readouterr().out == f"{FIRST}  {sentence}\n"
+
+
+async def test_several_at_once_are_one_message_and_one_post(seb, open_polls):
+    for key in (FIRST, SECOND):
+        await announce(open_polls.journal, key, **ALONE)
+    code, out, _ = await seb("approve", SECOND, FIRST, SECOND.lower())
+    assert (code, out) == (0, f"{SECOND}  {GRANTED}\n{FIRST}  {GRANTED}\n")
+    assert sorted(open_polls.told[0]) == sorted([FIRST, SECOND])
+    assert (
+        len({vote.approval for key in (FIRST, SECOND) for vote in await cast(open_polls, key)}) == 1
+    )
+
+
+async def test_all_is_what_can_be_approved_here(seb, open_polls):
+    await announce(open_polls.journal, "OVER", **ALONE)
+    await end(open_polls.journal, "OVER")
+    await announce(open_polls.journal, "LEFT")
+    await announce(open_polls.journal, "LEFT", resources=(OTHER,))
+    await announce(open_polls.journal, FIRST, **ALONE)
+    await announce(open_polls.journal, SECOND)
+    code, out, _ = await seb("approve", "--all")
+    assert code == 0
+    assert sorted(line.split()[0] for line in out.splitlines()) == [FIRST, SECOND]
+    _, out, _ = await seb("hold", "--all", "--resource", OTHER.lower())
+    assert out.startswith(SECOND)
+    assert out.count("\n") == 1
+
+
+async def test_all_of_nothing_is_said_in_a_sentence(seb):
+    sentence = "There is no scheduled event here that could be approved.\n"
+    assert await seb("approve", "--all") == (0, sentence, "")
+
+
+async def test_a_mistyped_id_is_not_sent_and_the_nearest_is_named(seb, open_polls):
+    await announce(open_polls.journal, FIRST, **ALONE)
+    code, out, _ = await seb("approve", FIRST.replace("D2CD", "D2DC"), FIRST)
+    wrong, right = out.splitlines()
+    assert code == 1
+    assert wrong.endswith(f"was seen here; did you mean {FIRST}?")
+    assert "refused (unknown-event): no scheduled event with this id" in wrong
+    assert right == f"{FIRST}  {GRANTED}"
+    _, out, _ = await seb("approve", "nothing\u202e")
+    assert out == (
+        "nothing\\u202e  refused (unknown-event): no scheduled event with this id was seen here"
+        "; seb events lists what there is\n"
+    )
+
+
+async def test_what_does_not_count_is_exit_1_with_the_reason(seb, open_polls):
+    await announce(open_polls.journal, FIRST)
+    await end(open_polls.journal, FIRST)
+    code, out, _ = await seb("approve", FIRST)
+    assert (code, out) == (1, f"{FIRST}  refused (expired): the scheduled event is over\n")
+
+
+async def test_the_whole_event_needs_the_right_to_it(tmp_path, capsys, seb, open_polls):
+    await announce(open_polls.journal, FIRST)
+    code, out, _ = await seb("approve", FIRST, "--all-resources")
+    assert code == 1
+    assert out.endswith("(resource-required): the event has several VMs; name one in resource"
+                        " (--resource VM)\n")  # fmt: skip
+
+
+async def test_the_outcomes_as_json(seb, open_polls):
+    await announce(open_polls.journal, FIRST)
+    code, out, _ = await seb("approve", FIRST, "nothing", "--json")
+    unknown, known = json.loads(out)["outcomes"]
+    assert code == 1
+    assert (unknown["eventId"], unknown["reason"]) == ("nothing", "unknown-event")
+    assert known["approvalId"]
+    del known["approvalId"]
+    assert known == {
+        "eventId": FIRST,
+        "decision": "approve",
+        "resource": ME,
+        "outcome": "recorded",
+        "reason": None,
+        "detail": None,
+        "missing": [OTHER],
+        "holds": [],
+        "dryRun": False,
+        "drill": False,
+    }
+
+
+async def test_an_azure_that_takes_its_time_is_waited_for(open_polls, capsys):
+    await announce(open_polls.journal, FIRST, **ALONE)
+    open_polls.intake.patience = 0.0
+    open_polls.answers.clear()
+    running = asyncio.create_task(open_polls.run(approve, "approve", FIRST))
+    await until(lambda: streams(open_polls))
+    open_polls.answers.set()
+    assert await running == 0
+    assert capsys.readouterr().out == f"{FIRST}  {GRANTED}\n"
+
+
+async def test_an_azure_that_does_not_answer_is_not_waited_for_long(seb, open_polls):
+    await announce(open_polls.journal, FIRST, **ALONE)
+    open_polls.intake.patience = 0.0
+    open_polls.answers.clear()
+    code, out, _ = await seb("approve", FIRST, "--wait", "100ms")
+    assert code == 0
+    assert out.startswith(f"{FIRST}  pending: the votes are enough; Azure has not answered yet")
+
+
+async def test_a_bridge_that_takes_no_votes_now_says_why(seb, open_polls):
+    await announce(open_polls.journal, FIRST, **ALONE)
+    open_polls.served.runtime.take_local = None
+    assert await seb("approve", FIRST) == (1, "", "seb: The bridge is starting; try again.\n")
+
+
+# --- who it is -----------------------------------------------------------------------------------
+
+TOKENS = [
+    {"name": "ops", "token": "ops-secret"},
+    {"name": "eyes", "token": "eyes-secret", "scopes": ["read"]},
+]
+
+
+def afar(made, folder):
+    """The configuration of somebody for whom there is no control socket."""
+    listen = str(made.served.served.http)
+    return write_config(folder / "afar.yaml", state_dir=str(folder / "x"), http={"listen": listen})
+
+
+async def test_over_http_a_token_says_who_it_is(tmp_path, capsys, monkeypatch):
+    async with polls(tmp_path, http={"tokens": TOKENS}) as made:
+        await announce(made.journal, FIRST, **ALONE)
+        file = afar(made, tmp_path)
+        for token, why in ((None, "(--token or SEB_TOKEN)"), ("eyes-secret", "no scope approve")):
+            words = ["--token", token] if token else []
+            assert await made.run(approve, "approve", FIRST, *words, file=file) == 1
+            assert why in capsys.readouterr().err
+        monkeypatch.setenv("SEB_TOKEN", "ops-secret")
+        assert await made.run(approve, "approve", FIRST, file=file) == 0
+        assert [vote.approver for vote in await cast(made)] == ["ops"]
+
+
+@pytest.fixture
+def key(tmp_path):
+    """A file with the private key of an approver."""
+    file = tmp_path / "orders.key"
+    file.write_text(f"{PRIVATE}\n")
+    return str(file)
+
+
+@pytest.mark.parametrize("way", ["control socket", "http", "url"])
+async def test_a_signature_proves_the_approver_on_every_way(tmp_path, capsys, key, way):
+    allow = [ORDERS.entry()]
+    async with polls(tmp_path, http={"tokens": TOKENS}, allow=allow) as made:
+        await announce(made.journal, FIRST, **ALONE)
+        file = made.file if way == "control socket" else afar(made, tmp_path)
+        more = []
+        if way == "url":
+            file = write_config(
+                tmp_path / "n.yaml", state_dir=str(tmp_path / "x"), http={"listen": None}
+            )
+            more = ["--url", f"http://{made.served.served.http}"]
+        words = [FIRST, "--sign-with", key, *more]
+        assert await made.run(approve, "approve", *words, file=file) == 0, capsys.readouterr()
+        [vote] = await cast(made)
+        assert (vote.approver, vote.verified) == ("orders", True)
+        assert vote.signed_at is not None
+    assert capsys.readouterr().out == f"{FIRST}  {GRANTED}\n"
+
+
+def test_a_signed_vote_is_printed_as_a_line_that_any_topic_can_carry(capsys, key):
+    words = ["--sign-with", key, "--print", "--resource", "vm-1", "--reason", "dräined"]
+    assert main(["hold", FIRST.lower(), SECOND, *words]) == 0
+    out, err = capsys.readouterr()
+    assert (out.count("\n"), out.isascii(), err) == (1, True, "")
+    body, headers = unwrap(out.encode(), [])
+    assert verify([ORDERS.key], headers, body)
+    said = read(body, headers, signed=True)
+    assert [one.event_id for one in said] == [FIRST, SECOND]
+    assert {(one.decision, one.resource, one.reason) for one in said} == {
+        ("hold", "vm-1", "dräined")
+    }
+
+
+WRONG = {
+    "--print without a key": (["--print"], "--print needs --sign-with FILE"),
+    "--url without a key": (["--url", "http://127.0.0.1:9"], "--url needs --sign-with FILE"),
+    "--print and --json": (["--print", "--json"], "--print asks no bridge"),
+    "a key on the command line": (["--sign-with", "whsec_c2VjcmV0"], "the name of a file"),
+    "no such file": (["--sign-with", "/nowhere/key"], "--sign-with /nowhere/key: No such file"),
+    "a long reason": (["--reason", "x" * 513], "reason must be a text of at most 512"),
+    "a reason with control characters": (["--reason", "a\x1bb"], "printing characters"),
+    "an empty id": ([""], "it names no eventId"),
+}
+
+
+@pytest.mark.parametrize(("words", "sentence"), WRONG.values(), ids=WRONG)
+def test_wrong_usage_is_a_sentence_and_exit_2(capsys, words, sentence):
+    assert main(["approve", *([] if words == [""] else [FIRST]), *words]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert sentence in err
+    assert err.count("\n") == 1
+    assert "c2VjcmV0" not in err
+
+
+@pytest.mark.parametrize("content", ["", "secret", "whsec_", "whsec_???", "ümlaut", "PUBLIC"])
+def test_a_file_without_a_key_that_can_sign_is_said_to_be_so(tmp_path, capsys, content):
+    file = tmp_path / "key"
+    file.write_text(ORDERS.entry()["keys"][0]["ed25519"] if content == "PUBLIC" else content)
+    assert main(["approve", FIRST, "--sign-with", str(file)]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"seb: --sign-with {file}: ")
+    assert "secret" not in said
+
+
+@pytest.mark.parametrize(
+    "url", ["vm-1", "ftp://vm-1", "http://vm-1/x", "http://u:p@vm-1", "http://[", "http://vm-1:0"]
+)
+def test_a_url_is_the_address_of_a_bridge_and_no_more(capsys, key, url):
+    assert main(["approve", FIRST, "--sign-with", key, "--url", url]) == 2
+    assert "--url is like https://" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [[], [FIRST, "--all"], [FIRST, "--wait", "10"], [FIRST, "--wait", "11m"],
+     [FIRST, "--resource", "a", "--all-resources"]],
+    ids=" ".join,
+)  # fmt: skip
+def test_what_is_no_option_is_exit_2(capsys, words):
+    with pytest.raises(SystemExit) as left:
+        main(["approve", *words])
+    assert left.value.code == 2
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("command", ["approve", "hold", "release"])
+def test_without_a_bridge_the_sentence_of_all_commands(tmp_path, capsys, command):
+    file = write_config(tmp_path / "seb.yaml", state_dir=str(tmp_path), http={"listen": None})
+    assert main([command, FIRST, "-c", str(file)]) == 1
+    assert capsys.readouterr().err == (
+        f"seb: No bridge is running here (no control socket in {tmp_path}).\n"
+    )

@@ -1,0 +1,164 @@
+import argparse
+import asyncio
+from contextlib import asynccontextmanager
+
+import pytest
+import yaml
+
+from bridge.cli.commands import check
+from bridge.metadata.discovery import Attempt, Candidate
+from bridge.plugins import SinkPlugin, SinkSettings, Unavailable
+from bridge.simulator import VM, Scenario, Simulator
+
+
+@pytest.fixture
+async def simulator():
+    async with Simulator(Scenario(vms=[VM(name="web-7")])) as made:
+        yield made
+
+
+@pytest.fixture
+def seb_check(tmp_path, simulator, capsys):
+    """Check a configuration in a thread of its own: exit code, stdout and stderr."""
+
+    async def run(*words, **changes):
+        keys = {
+            "source": {"endpoint": simulator.endpoint},
+            "state_dir": str(tmp_path),
+            "sinks": {"log": {"type": "file", "path": str(tmp_path / "{vm_name}.jsonl")}},
+            **changes,
+        }
+        file = tmp_path / "config.yaml"
+        file.write_text(yaml.safe_dump(keys))
+        parser = argparse.ArgumentParser()
+        check.add_arguments(parser)
+        args = parser.parse_args(["-c", str(file), *words])
+        code = await asyncio.to_thread(check.run, args)
+        return code, *capsys.readouterr()
+
+    return run
+
+
+async def test_it_says_in_sentences_what_will_happen(seb_check, simulator):
+    code, out, err = await seb_check()
+    assert (code, err) == (0, "")
+    assert simulator.endpoint in out
+    assert "log" in out
+    assert simulator.truth == []
+
+
+async def test_a_bad_file_is_78_and_nothing_is_said_of_what_it_would_do(seb_check):
+    code, out, err = await seb_check(sinks={"log": {"type": "file"}})
+    assert (code, out) == (78, "")
+    assert "sinks.log" in err
+    assert "path" in err
+
+
+async def test_connect_proves_the_endpoint_and_every_sink(seb_check, tmp_path):
+    code, out, err = await seb_check("--connect")
+    assert (code, err) == (0, "")
+    good = [line for line in out.splitlines() if line.startswith("ok ")]
+    assert [word in " ".join(good) for word in ("configured", "scheduled events", "instance")]
+    assert good[-1].startswith("ok      sink log: ")
+    assert "FAILED" not in out
+
+
+async def test_connect_says_which_sink_cannot_be_had(seb_check, tmp_path):
+    (tmp_path / "blocked").touch()
+    sinks = {
+        "bad": {"type": "file", "path": str(tmp_path / "blocked" / "x")},
+        "good": {"type": "stdout"},
+    }
+    code, out, _ = await seb_check("--connect", sinks=sinks)
+    assert code == 1
+    assert [line[:6] for line in out.splitlines() if "sink bad: " in line] == ["FAILED"]
+    assert [line[:6] for line in out.splitlines() if "sink good: " in line] == ["ok    "]
+
+
+async def test_connect_says_what_the_endpoint_answers(seb_check, simulator):
+    simulator.world.fault("status", status=500, paths=["scheduledevents", "instance"])
+    code, out, _ = await seb_check("--connect")
+    assert code == 1
+    failed = [line for line in out.splitlines() if line.startswith("FAILED")]
+    assert "answered 500" in failed[0]
+    assert "answered 500" in failed[1]
+    assert failed[2] == "FAILED  sink log: {vm_name} is not known yet"
+
+
+async def test_connect_says_what_was_tried_when_no_endpoint_is_found(seb_check, monkeypatch):
+    nobody = Candidate("http://169.254.169.254", "well-known")
+
+    async def discover(_, *, configured):
+        assert configured is None
+        return None, [Attempt(nobody, "not the endpoint: silence.", chosen=False)]
+
+    monkeypatch.setattr(check, "discover", discover)
+    code, out, _ = await seb_check(
+        "--connect", source={"endpoint": "auto"}, sinks={"out": {"type": "stdout"}}
+    )
+    assert code == 1
+    lines = out.splitlines()
+    first = "FAILED  endpoint http://169.254.169.254 (well-known): not the endpoint: silence."
+    assert first in lines
+    assert any("set source.endpoint" in line for line in lines)
+    assert lines[-1].startswith("ok      sink out")
+
+
+async def test_candidates_before_the_right_one_are_no_failures(seb_check, simulator, monkeypatch):
+    wrong, right = Candidate("http://127.0.0.1:1", "lease"), Candidate(simulator.endpoint, "route")
+
+    async def discover(*_, **__):
+        tried = [Attempt(wrong, "no", chosen=False), Attempt(right, "yes", chosen=True)]
+        return right, tried
+
+    monkeypatch.setattr(check, "discover", discover)
+    code, out, _ = await seb_check("--connect")
+    assert code == 0
+    assert "(lease): no" in out
+
+
+def plugin(check_it=None, enter=lambda: None) -> SinkPlugin:
+    @asynccontextmanager
+    async def open_it(settings, place):
+        enter()
+        yield None
+
+    return SinkPlugin(SinkSettings, open_it, check_it)
+
+
+async def prove(monkeypatch, made: SinkPlugin) -> tuple[bool, str]:
+    monkeypatch.setattr(check, "find_sink", lambda _: made)
+    settings = SinkSettings.model_validate({"type": "fake", "retry": {"timeout": "50ms"}})
+    return await check._sink("bus", settings, check.place("vm", check.Instance()))
+
+
+async def test_a_sink_that_can_prove_more_is_asked_to(monkeypatch):
+    async def proof(_, place):
+        return f"topic exists for {place.sink}"
+
+    assert await prove(monkeypatch, plugin(proof)) == (True, "sink bus: topic exists for bus")
+
+
+async def test_a_sink_that_cannot_is_entered(monkeypatch):
+    assert await prove(monkeypatch, plugin()) == (True, "sink bus: can be entered")
+
+
+async def test_a_proof_that_fails_says_why(monkeypatch):
+    async def proof(*_):
+        raise Unavailable("no such topic")
+
+    assert await prove(monkeypatch, plugin(proof)) == (False, "sink bus: no such topic")
+
+
+async def test_a_proof_that_fails_at_once_says_why(monkeypatch):
+    def proof(*_):
+        raise OSError("no library")
+
+    assert await prove(monkeypatch, plugin(proof)) == (False, "sink bus: no library")
+
+
+async def test_a_proof_that_takes_too_long_says_so(monkeypatch):
+    async def proof(*_):
+        await asyncio.sleep(60)
+
+    assert await prove(monkeypatch, plugin(proof)) == (False, "sink bus: no answer within 0.05 s")

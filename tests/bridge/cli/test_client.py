@@ -1,0 +1,158 @@
+import asyncio
+import os
+import socket
+import subprocess
+from contextlib import asynccontextmanager
+
+import pytest
+from aiohttp import web
+from support.served_bridge import announce, bridge, config
+
+from bridge.cli import client
+from bridge.cli.client import Refused, Unreachable, call
+from bridge.config import Config
+
+EVENT = "602D9444-D2CD-49C7-8624-8643E7171297"
+
+
+def elsewhere(tmp_path, running, **http):
+    """The configuration of somebody for whom there is no control socket."""
+    return config(tmp_path / "elsewhere", listen=str(running.served.http), **http)
+
+
+@asynccontextmanager
+async def impostor(answer):
+    """Something else at the bridge's address."""
+
+    async def handle(_):
+        return answer()
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", handle)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    try:
+        yield site.port
+    finally:
+        await runner.cleanup()
+
+
+async def test_the_control_socket_is_the_first_way(tmp_path):
+    async with bridge(config(tmp_path, tokens=["secret"])) as running:
+        await announce(running.journal, EVENT)
+        found = await call("GET", "/api/v1/events", config=running.runtime.config)
+        assert [one["eventId"] for one in found["events"]] == [EVENT]
+        assert (await call("POST", "/api/v1/sinks/bus/replay", config=running.runtime.config))[
+            "sink"
+        ] == "bus"
+
+
+async def test_http_with_a_token_is_the_second(tmp_path, monkeypatch):
+    async with bridge(config(tmp_path, tokens=["secret"])) as running:
+        other = elsewhere(tmp_path, running)
+        with pytest.raises(Refused, match="This needs a token") as caught:
+            await call("GET", "/api/v1/events", config=other)
+        assert caught.value.status == 401
+        assert str(caught.value).endswith(" (--token or SEB_TOKEN)")
+        assert await call("GET", "/api/v1/events", config=other, token="secret") == {"events": []}
+        monkeypatch.setenv("SEB_TOKEN", "secret")
+        assert await call("GET", "/api/v1/events", config=other) == {"events": []}
+
+
+async def test_proxies_of_the_environment_are_not_used(tmp_path, monkeypatch):
+    for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    async with bridge(config(tmp_path)) as running:
+        assert await call("GET", "/api/v1/events", config=elsewhere(tmp_path, running))
+
+
+async def test_where_there_is_no_bridge_one_sentence_says_where_it_was_looked_for(tmp_path):
+    settings = Config.model_validate({"state_dir": tmp_path, "http": {"listen": "127.0.0.1:9"}})
+    with pytest.raises(Unreachable) as caught:
+        await call("GET", "/", config=settings)
+    assert str(caught.value) == (
+        f"No bridge is running here (no control socket in {tmp_path}, nothing at 127.0.0.1:9)."
+    )
+
+
+async def test_a_socket_that_a_dead_bridge_left_is_no_bridge(tmp_path):
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(str(tmp_path / "control.sock"))
+    settings = Config.model_validate({"state_dir": tmp_path, "http": {"listen": None}})
+    with pytest.raises(Unreachable, match=r"here \(no control socket in "):
+        await call("GET", "/", config=settings)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may do anything")
+async def test_a_socket_that_is_not_open_to_us_is_said_to_be_so(tmp_path):
+    async with bridge(config(tmp_path)) as running:
+        (tmp_path / "control.sock").chmod(0)
+        settings = running.runtime.config.model_copy(
+            update={"http": running.runtime.config.http.model_copy(update={"listen": None})}
+        )
+        with pytest.raises(Unreachable, match="is not open to you"):
+            await call("GET", "/", config=settings)
+
+
+def test_a_refused_permission_is_told_apart_from_absence():
+    way = client.Way("/run/control.sock", "no control socket", "http://bridge", list, {})
+    assert client._absent(way, PermissionError()) == "/run/control.sock is not open to you"
+    assert client._absent(way, FileNotFoundError()) == "no control socket"
+
+
+async def test_problems_are_passed_on_as_sentences(tmp_path):
+    async with bridge(config(tmp_path)) as running:
+        with pytest.raises(Refused, match="knows no scheduled event 'nothing'"):
+            await call("GET", "/api/v1/events/nothing", config=running.runtime.config)
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        (lambda: web.Response(text="<html>"), "is not a bridge"),
+        (lambda: web.Response(text="<html>", status=500), "status 500"),
+        (lambda: web.json_response([], status=404), "status 404"),
+        (
+            lambda: web.Response(status=302, text="elsewhere", headers={"Location": "/"}),
+            "not a bridge",
+        ),
+    ],
+    ids=["a page", "a failing page", "a strange document", "a redirect"],
+)
+async def test_something_else_at_the_address_is_not_taken_for_a_bridge(tmp_path, answer, sentence):
+    async with impostor(answer) as port:
+        settings = config(tmp_path, listen=f"127.0.0.1:{port}")
+        with pytest.raises(Refused, match=sentence):
+            await call("GET", "/api/v1/events", config=settings)
+
+
+async def test_a_connection_that_breaks_is_said_to_be_so(tmp_path):
+    async def hang_up(_, writer):
+        writer.close()
+
+    server = await asyncio.start_server(hang_up, "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        with pytest.raises(Unreachable, match="gave no proper answer"):
+            await call("POST", "/x", config=config(tmp_path, listen=f"127.0.0.1:{port}"))
+
+
+async def test_over_tls_only_the_configured_certificate_is_trusted(tmp_path):
+    async def certificate(name):
+        cert, key = tmp_path / f"{name}.pem", tmp_path / f"{name}.key"
+        command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt"]
+        command += ["ec_paramgen_curve:P-256", "-nodes", "-subj", f"/CN={name}", "-days", "2"]
+        command += ["-keyout", str(key), "-out", str(cert)]
+        subprocess.run(command, check=True, capture_output=True)
+        return {"certificate": cert, "key": key}
+
+    own, foreign = await certificate("own"), await certificate("foreign")
+    async with bridge(config(tmp_path, tls=own)) as running:
+        good = elsewhere(tmp_path, running, tls=own)
+        assert await call("GET", "/api/v1/events", config=good) == {"events": []}
+        for tls in (foreign, {**own, "certificate": tmp_path / "gone.pem"}):
+            wrong = elsewhere(tmp_path, running, tls=tls)
+            with pytest.raises(Unreachable):
+                await call("GET", "/api/v1/events", config=wrong)

@@ -1,0 +1,92 @@
+"""What news make of a verdict, and how it is said."""
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+from support.world import EVENT_ID, published
+
+from bridge.cli.voting.result import Verdict, caught_up, explained, heard, lines, short
+
+TOLD = {short(one): one for one in (json.loads(each.body) for each in published().values())}
+WAITS = Verdict(EVENT_ID, "pending", "approve", approval_id="a-1")
+RECORDED = Verdict(EVENT_ID, "recorded", "approve", approval_id="a-1")
+
+
+def rows(*kinds):
+    return [{"cloudevent": TOLD[kind], "deliveries": []} for kind in kinds]
+
+
+@pytest.mark.parametrize(
+    ("kind", "outcome", "detail"),
+    [
+        ("approval.granted", "granted", None),
+        ("approval.failed", "failed", TOLD["approval.failed"]["data"]["detail"]),
+        ("started", "pending", "the event has started meanwhile"),
+        ("completed", "pending", "the event is over meanwhile"),
+    ],
+)
+def test_news_of_its_event_end_the_waiting(kind, outcome, detail):
+    found = heard(WAITS, TOLD[kind])
+    assert (found.outcome, found.detail, found.waits) == (outcome, detail, False)
+
+
+@pytest.mark.parametrize(
+    "kind", ["approval.recorded", "approval.refused", "source.snapshot", "updated"]
+)
+def test_other_news_change_nothing(kind):
+    assert heard(WAITS, TOLD[kind]) == WAITS
+
+
+def test_news_of_other_events_change_nothing():
+    other = Verdict("OTHER", "pending", "approve")
+    assert all(heard(other, one) == other for one in TOLD.values())
+
+
+def test_a_refusal_of_this_very_vote_ends_it():
+    refused = TOLD["approval.refused"]
+    mine = Verdict(EVENT_ID, "pending", "approve", approval_id=refused["data"]["approvalId"])
+    found = heard(mine, refused)
+    assert (found.outcome, found.reason) == ("refused", "resource-required")
+    assert found.bad
+
+
+def test_what_happened_before_we_listened_is_read_in_the_story():
+    assert caught_up(WAITS, rows("scheduled", "approval.recorded", "approval.granted")).outcome == (
+        "granted"
+    )
+    assert caught_up(WAITS, rows("scheduled", "updated")) == WAITS
+
+
+def test_what_happened_in_a_former_life_is_not_read():
+    assert caught_up(WAITS, rows("approval.granted", "started", "completed", "scheduled")) == WAITS
+
+
+@pytest.mark.parametrize(
+    ("drill", "said"),
+    [(True, "a drill: Azure would be told now, but is not"), (False, "dry run: Azure would")],
+)
+def test_a_drill_is_called_one(drill, said):
+    told = TOLD["approval.recorded"]
+    data = {**told["data"], "dryRun": True, "wouldGrant": True}
+    row = {"cloudevent": {**told, "data": data}}
+    found = explained(RECORDED, {"notBefore": None, "drill": drill, "history": [row]})
+    assert said in lines([found], datetime.now(UTC))
+
+
+def test_a_hold_of_a_drill_says_that_it_is_one():
+    hold = replace(RECORDED, decision="hold", drill=True)
+    assert lines([hold], datetime.now(UTC)).endswith(
+        "all the same; a drill: Azure is told nothing\n"
+    )
+
+
+def test_without_any_story_it_is_recorded_and_no_more():
+    found = explained(RECORDED, {"notBefore": None, "drill": False, "history": []})
+    assert lines([found], datetime.now(UTC)) == f"{EVENT_ID}  recorded\n"
+
+
+def test_a_failure_without_words_is_still_a_sentence():
+    [line] = lines([Verdict("E", "failed", "approve")], datetime.now(UTC)).splitlines()
+    assert line == "E  failed: no reason was given"

@@ -1,0 +1,52 @@
+import json
+
+import pytest
+
+from bridge.common import schemas as contract
+
+
+@pytest.fixture
+def schemas(tmp_path, monkeypatch):
+    inside, beside = tmp_path / "bridge" / "_schemas", tmp_path / "schemas"
+    monkeypatch.setattr(contract, "_PLACES", (inside, beside))
+    beside.mkdir(parents=True)
+    for number in (1, 2, 10):
+        (beside / f"audit.v{number}.schema.json").write_text(json.dumps({"version": number}))
+    (beside / "asyncapi.yaml").write_text("asyncapi: 3.0.0\n")
+    (beside / "ids.v1.json").write_text("[]")
+    return inside, beside
+
+
+def test_the_schemas_of_this_tree_are_found():
+    assert "config.v1" in contract.names()
+    assert contract.schema("config")["$id"] == "urn:scheduled-events-bridge:schema:config:v1"
+
+
+def test_schemas_and_the_asyncapi_document_have_names_and_other_files_have_not(schemas):
+    assert contract.names() == ["asyncapi", "audit.v1", "audit.v10", "audit.v2"]
+    assert contract.read("asyncapi") == "asyncapi: 3.0.0\n"
+
+
+def test_without_a_version_the_newest_is_meant(schemas):
+    assert contract.schema("audit") == {"version": 10}
+    assert contract.schema("audit.v1") == {"version": 1}
+
+
+def test_an_installed_package_brings_its_own(schemas):
+    inside, beside = schemas
+    assert contract.directory() == beside
+    inside.mkdir(parents=True)
+    assert contract.directory() == inside
+
+
+def test_a_name_that_there_is_not_leads_to_the_nearest_or_to_all(schemas):
+    with pytest.raises(LookupError, match=r"no schema 'audti.v1'; did you mean audit\.v1"):
+        contract.read("audti.v1")
+    with pytest.raises(LookupError, match=r"there are asyncapi, audit\.v1, "):
+        contract.read("xyzzy")
+
+
+@pytest.mark.parametrize("name", ["../pyproject", "", "/etc/passwd", "."])
+def test_a_name_is_not_a_path(schemas, name):
+    with pytest.raises(LookupError):
+        contract.read(name)

@@ -1,0 +1,147 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.cloudevents import make
+from support.world import published
+
+from bridge.delivery.rules import (
+    asked_wait,
+    attempt_timeout,
+    checked,
+    is_transition,
+    longest_wait,
+    may_approve,
+    notice_left,
+    shortest_notice,
+    wanted,
+)
+from bridge.plugins import Only, Rejected, Unavailable
+
+PREFIX = "azure.scheduledevents."
+ALL = {kind.removeprefix(PREFIX).removesuffix(".v1"): event for kind, event in published().items()}
+TRANSITIONS = {"scheduled", "updated", "started", "completed", "canceled"}
+
+
+def passing(**only) -> set[str]:
+    return {kind for kind, event in ALL.items() if wanted(event, Only(**only))}
+
+
+def test_without_filters_everything_passes():
+    assert passing() == set(ALL)
+
+
+@pytest.mark.parametrize(
+    ("globs", "expected"),
+    [
+        ([f"{PREFIX}*"], set(ALL)),
+        ([f"{PREFIX}source.*"], {"source.degraded", "source.recovered", "source.snapshot"}),
+        ([f"{PREFIX}s*ed.v1"], {"scheduled", "started", "source.degraded", "source.recovered"}),
+        ([f"{PREFIX}started.v1", f"{PREFIX}completed.v1"], {"started", "completed"}),
+        ([f"{PREFIX}STARTED.v1"], set()),
+        ([], set()),
+    ],
+    ids=["all", "source", "part", "two", "case", "none"],
+)
+def test_types_are_globs_over_the_whole_type(globs, expected):
+    assert passing(types=globs) == expected
+
+
+def test_event_types_judge_transitions_and_leave_the_rest_alone():
+    others = set(ALL) - TRANSITIONS
+    assert passing(event_types=["Freeze"]) == others
+    assert passing(event_types=["Re*"]) == set(ALL)
+    assert passing(event_types=[]) == others
+
+
+def test_both_filters_must_let_it_pass():
+    both = {"types": [f"{PREFIX}started.v1", f"{PREFIX}source.*"], "event_types": ["Freeze"]}
+    assert passing(**both) == {"source.degraded", "source.recovered", "source.snapshot"}
+
+
+def test_transitions_are_what_happens_to_a_scheduled_event():
+    assert {kind for kind, event in ALL.items() if is_transition(event)} == TRANSITIONS
+
+
+DUE = "2026-11-15T18:29:47Z"
+DUE_AT = 1794767387.0
+
+
+def test_notice_is_what_is_left_until_azure_goes_ahead():
+    event = make(notBefore=DUE)
+    assert notice_left(event, DUE_AT - 30) == 30
+    assert notice_left(event, DUE_AT - 0.5) == 0.5
+
+
+@pytest.mark.parametrize(
+    "data",
+    [{"status": "Started"}, {"status": "Completed"}, {"notBefore": None}],
+    ids=["started", "completed", "never"],
+)
+def test_nobody_waits_for_what_is_not_due(data):
+    assert notice_left(make(**{"notBefore": DUE, **data}), DUE_AT - 30) is None
+
+
+def test_notice_that_is_over_is_none():
+    assert notice_left(make(notBefore=DUE), DUE_AT) is None
+    assert notice_left(make(notBefore=DUE), DUE_AT + 1) is None
+
+
+def test_what_is_no_transition_has_no_notice():
+    assert notice_left(ALL["source.snapshot"], 0) is None
+
+
+@given(st.floats(0.01, 600), st.none() | st.floats(0, 1e6))
+def test_an_attempt_leaves_time_for_another_and_never_exceeds_what_is_configured(most, notice):
+    limit = attempt_timeout(most, notice)
+    assert 0 < limit <= most
+    if notice is None:
+        assert limit == most
+    elif notice >= 3:
+        assert limit <= notice / 3 + 1e-9
+    assert limit >= min(most, 1.0)
+
+
+@given(st.none() | st.floats(0, 1e6))
+def test_a_wait_is_never_long_and_short_when_notice_is_short(notice):
+    assert 1.0 <= longest_wait(notice) <= 30.0
+    if notice is not None and notice > 10:
+        assert longest_wait(notice) <= notice / 10
+
+
+@pytest.mark.parametrize(
+    ("retry_after", "expected"), [(None, 0), (0, 0), (-5, 0), (7.5, 7.5), (1e9, 3600)]
+)
+def test_the_far_side_is_heard_within_reason(retry_after, expected):
+    assert asked_wait(Unavailable("later", retry_after=retry_after)) == expected
+
+
+def test_results_are_taken_if_there_is_one_for_each():
+    results = (None, Unavailable("a"), Rejected("b"))
+    assert checked(results, 3) == list(results)
+    assert checked([], 0) == []
+
+
+@pytest.mark.parametrize(
+    "results", [None, 3, [], [None, None], {None: 1}, [True], ["ok"], [ValueError()]], ids=repr
+)
+def test_anything_else_is_no_result(results):
+    with pytest.raises(Unavailable, match="gave"):
+        checked(results, 1)
+
+
+def test_the_shortest_notice_of_a_batch_counts_and_what_has_none_does_not():
+    now = 1_794_767_000.0
+    far, near = make(1, notBefore="2026-11-15T18:30:00Z"), make(2, notBefore="2026-11-15T18:25:00Z")
+    assert shortest_notice([], now) is None
+    assert shortest_notice([ALL["source.snapshot"]], now) is None
+    least = shortest_notice([far, ALL["source.snapshot"], near], now)
+    assert least == notice_left(near, now) < notice_left(far, now)
+
+
+def test_this_vm_has_a_vote_on_what_is_announced_to_it_and_open_to_approval():
+    assert {kind for kind, event in ALL.items() if may_approve(event)} == {"scheduled", "updated"}
+    assert may_approve(make())
+    assert not may_approve(make(approvable=False))
+    assert not may_approve(make(status="Started"))
+    for affected in (False, None):
+        assert not may_approve(make(observer={"affected": affected}))

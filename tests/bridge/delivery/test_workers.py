@@ -1,0 +1,202 @@
+import asyncio
+import contextlib
+import json
+import time
+from pathlib import Path
+
+import pytest
+from support.far_side import FarSide, until
+from support.journal_tools import about, everything, opened
+
+from bridge.config import Config
+from bridge.delivery.workers import Fleet
+from bridge.plugins import Delivered, Gone, Place, SinkSettings, Unavailable, find_sink
+
+
+@pytest.fixture
+async def journal(tmp_path):
+    async with opened(tmp_path / "journal.db") as made:
+        yield made
+
+
+@contextlib.asynccontextmanager
+async def fleet_of(journal):
+    async with asyncio.TaskGroup() as group:
+        fleet = Fleet(journal, Place, {}, group)
+        try:
+            yield fleet
+        finally:
+            await fleet.stop()
+
+
+def file_sink(path: Path, **more) -> SinkSettings:
+    settings = find_sink("file").settings
+    return settings.model_validate({"type": "file", "path": str(path), **more})
+
+
+def nowhere(tmp_path: Path) -> Path:
+    """A path that cannot be: what should be a directory is a file."""
+    (tmp_path / "blocked").touch()
+    return tmp_path / "blocked" / "file"
+
+
+def ids(path: Path) -> list[str]:
+    if not path.exists():
+        return []
+    return [json.loads(line)["id"] for line in path.read_text().splitlines()]
+
+
+async def record(journal, *events) -> None:
+    await journal.append(events, time.time())
+
+
+async def test_every_sink_gets_everything(journal, tmp_path):
+    left, right = tmp_path / "left", tmp_path / "right"
+    async with fleet_of(journal) as fleet:
+        await fleet.employ({"left": file_sink(left), "right": file_sink(right)})
+        await record(journal, about("A"), about("B"))
+        assert await fleet.drain(5) == 0
+    assert sorted(ids(left)) == sorted(ids(right)) == ["A/1", "B/1"]
+
+
+async def test_a_changed_sink_keeps_its_place_and_the_others_their_workers(journal, tmp_path):
+    left, right = tmp_path / "left", tmp_path / "right"
+    async with fleet_of(journal) as fleet:
+        sinks = {"left": file_sink(left), "right": file_sink(right)}
+        await fleet.employ(sinks)
+        await record(journal, about("A"))
+        await fleet.drain(5)
+        workers = dict(fleet._workers)
+        await fleet.employ({**sinks, "left": file_sink(tmp_path / "else")})
+        assert fleet._workers["right"] is workers["right"]
+        assert fleet._workers["left"] is not workers["left"]
+        assert workers["left"].task.done()
+        await record(journal, about("B"))
+        await fleet.drain(5)
+    assert (ids(left), ids(tmp_path / "else"), ids(right)) == (["A/1"], ["B/1"], ["A/1", "B/1"])
+
+
+async def test_a_sink_that_is_removed_ends_and_is_shown_no_more(journal, tmp_path):
+    left, right = tmp_path / "left", tmp_path / "right"
+    async with fleet_of(journal) as fleet:
+        await fleet.employ({"left": file_sink(left), "right": file_sink(right)})
+        await fleet.employ({"right": file_sink(right)})
+        assert list(fleet.status) == ["right"]
+        await record(journal, about("A"))
+        assert await fleet.drain(5) == 0
+        assert ids(left) == []
+        await fleet.employ({"left": file_sink(left), "right": file_sink(right)})
+        await fleet.drain(5)
+    assert ids(left) == ["A/1"]
+
+
+async def test_a_changed_filter_applies_to_what_is_unsettled(journal, tmp_path):
+    path = nowhere(tmp_path)
+    async with fleet_of(journal) as fleet:
+        await fleet.employ({"sink": file_sink(path)})
+        await record(journal, about("A"), about("B", eventType="Freeze"))
+        await until(lambda: fleet.status["sink"].state == "unavailable")
+        only = {"event_types": ["Freeze"]}
+        await fleet.employ({"sink": file_sink(tmp_path / "file", only=only)})
+        assert await fleet.drain(5) == 0
+    assert ids(tmp_path / "file") == ["B/1"]
+
+
+async def test_drain_says_what_is_left_when_the_time_is_over(journal, tmp_path):
+    async with fleet_of(journal) as fleet:
+        good, dead = file_sink(tmp_path / "file"), file_sink(nowhere(tmp_path))
+        await fleet.employ({"good": good, "dead": dead})
+        await record(journal, about("A"), about("B"))
+        began = time.monotonic()
+        assert await fleet.drain(0.3) == 2
+        assert time.monotonic() - began < 5
+    assert sorted(ids(tmp_path / "file")) == ["A/1", "B/1"]
+    assert sorted(await journal.run(lambda store: everything(store, "dead"))) == ["A/1", "B/1"]
+
+
+@pytest.fixture
+def far_side(monkeypatch):
+    made = FarSide()
+    monkeypatch.setattr("bridge.delivery.workers.find_sink", lambda _: made.plugin)
+    return made
+
+
+async def test_a_changed_sink_finishes_its_batch(journal, far_side):
+    gate = asyncio.Event()
+    far_side.judge = lambda _: gate.wait()
+    far_side.answer = lambda results: [None for _ in results]
+    async with fleet_of(journal) as fleet:
+        await fleet.employ({"sink": SinkSettings(type="fake")})
+        await record(journal, about("A"))
+        await until(lambda: far_side.batches)
+        changed = SinkSettings(type="fake", required=False)
+        changing = asyncio.create_task(fleet.employ({"sink": changed}))
+        await asyncio.sleep(0.01)
+        assert not changing.done()
+        gate.set()
+        await changing
+        assert await fleet.drain(5) == 0
+        assert fleet.status["sink"].required is False
+    assert far_side.batches == [["A/1"]]
+
+
+async def test_a_sink_that_fails_in_a_way_that_nobody_foresaw_is_started_again(
+    journal, far_side, monkeypatch
+):
+    async with fleet_of(journal) as fleet:
+        await fleet.employ({"sink": SinkSettings(type="fake")})
+        await until(lambda: far_side.entered)
+        original, failing = journal.settle, iter([True])
+
+        async def settle(*args):
+            if next(failing, False):
+                raise MemoryError
+            await original(*args)
+
+        monkeypatch.setattr(journal, "settle", settle)
+        await record(journal, about("A"))
+        assert await fleet.drain(5) == 0
+    assert far_side.taken == ["A/1", "A/1"]
+    assert far_side.entered == 2
+
+
+async def test_a_reload_resumes_what_had_stopped_even_if_nothing_changed(journal, far_side):
+    far_side.judge = lambda _: Gone("unsubscribed")
+    sinks = {"sink": SinkSettings(type="fake")}
+    async with fleet_of(journal) as fleet:
+        await fleet.employ(sinks)
+        await record(journal, about("A"))
+        await until(lambda: fleet.status["sink"].state == "stopped")
+        assert await fleet.drain(5) == 1
+        far_side.judge = lambda _: None
+        await fleet.employ(sinks)
+        assert await fleet.drain(5) == 0
+    assert far_side.taken == ["A/1"]
+
+
+async def test_a_vote_reaches_whoever_takes_it_with_the_name_of_the_sink(journal, far_side):
+    cast = []
+
+    async def vote(event, sink):
+        cast.append((event.id, sink))
+
+    far_side.judge = lambda _: Delivered(approves=True)
+    async with fleet_of(journal) as fleet:
+        fleet.vote = vote
+        await fleet.employ({"sink": SinkSettings(type="fake")})
+        await record(journal, about("A"))
+        assert await fleet.drain(5) == 0
+    assert cast == [("A/1", "sink")]
+
+
+async def test_stop_leaves_every_sink(journal, far_side):
+    far_side.judge = lambda _: Unavailable("never")
+    async with fleet_of(journal) as fleet:
+        await fleet.employ({name: SinkSettings(type="fake") for name in ("a", "b")})
+        await until(lambda: far_side.entered == 2)
+    assert far_side.left == 2
+
+
+def test_sinks_of_a_configuration_can_be_compared():
+    one = Config.model_validate({"sinks": {"a": SinkSettings(type="x")}})
+    assert one.sinks["a"] == SinkSettings(type="x")

@@ -1,0 +1,135 @@
+import asyncio
+import json
+import re
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from support.cloudevents import make
+from support.log_tools import log_as_before
+
+from bridge.cli import main
+from bridge.demo import command as demo
+
+SEB = str(Path(sys.executable).with_name("seb"))
+TOLD = re.compile(r"^\d\d:\d\d:\d\d  (\w+) +(\w+) +[0-9A-F]{8}  vm-0")
+GRANTED = re.compile(r"approval\.granted  (\w+)")
+PLACE = re.compile(r"(configuration|faster) +(\S+)$", re.MULTILINE)
+HEARD = re.compile(r"plant-floor hears by MQTT: Freeze [0-9A-F]{8} (\w+)")
+
+
+@pytest.fixture(autouse=True)
+def _log():
+    with log_as_before():
+        yield
+
+
+async def rehearse(config: str, azure: str) -> tuple[dict[str, Any], list[str]]:
+    """The report of a drill, and what the simulated Azure was told by its end."""
+    words = ("drill", "-c", config, "--type", "Reboot", "--notice", "60s", "--json")
+    process = await asyncio.create_subprocess_exec(SEB, *words, stdout=asyncio.subprocess.PIPE)
+    async with asyncio.timeout(30), aiohttp.ClientSession() as http:
+        out, _ = await process.communicate()
+        async with http.get(f"{azure}/control/approvals") as answer:
+            told = await answer.json()
+    return json.loads(out), [key for one in told for key in one["eventIds"]]
+
+
+@pytest.mark.timeout(90)
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX")
+async def test_the_loop_runs_on_one_machine_and_ctrl_c_ends_it():
+    process = await asyncio.create_subprocess_exec(
+        SEB, "demo", "--speed", "60",
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    told: list[tuple[str, str]] = []
+    places: dict[str, str] = {}
+    granted: set[str] = set()
+    heard: list[str] = []
+    try:
+        async with asyncio.timeout(25):
+            while ("completed", "Reboot") not in told:
+                line = (await process.stdout.readline()).decode()
+                assert line, (await process.stderr.read()).decode()
+                places |= {found[1]: found[2] for found in PLACE.finditer(line)}
+                granted |= set(GRANTED.findall(line))
+                heard += HEARD.findall(line)
+                if found := TOLD.match(line):
+                    told.append((found[1], found[2]))
+        report, released = await rehearse(places["configuration"], places["faster"])
+        process.send_signal(signal.SIGINT)
+        async with asyncio.timeout(10):
+            out, err = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    assert process.returncode == 0
+    assert "Stopped in order" in out.decode()
+    assert granted == {"Reboot", "Freeze"}, "approvals went round the loop, by Kafka and by MQTT"
+    assert heard == ["scheduled", "started", "completed"]
+    assert report["passed"], "a drill reached every sink, and its consumer approved in time"
+    assert {one["outcome"] for one in report["sinks"]} == {"delivered"}
+    assert len(released) == 2, "Azure was told of the two events of the script"
+    assert report["eventId"] not in released, "and never of the drill"
+    assert err == b""
+    assert [what for what, kind in told if kind == "Reboot"] == [
+        "scheduled",
+        "updated",
+        "started",
+        "completed",
+    ]
+
+
+@pytest.mark.parametrize("speed", ["0", "0.5", "1001", "nan"])
+def test_a_speed_out_of_range_is_a_mistake_of_usage(capsys, speed):
+    assert main(["demo", "--speed", speed]) == 2
+    assert "--speed must be from 1 to 1000" in capsys.readouterr().err
+
+
+def sentence(**data) -> str | None:
+    return demo._sentence(make(**data).envelope)
+
+
+def test_a_cloudevent_is_a_line_for_a_person():
+    line = sentence(noticeSeconds=899.4)
+    assert "scheduled   Reboot" in line
+    assert "in 899 s" in line
+    assert line.endswith("restarted as requested by authorized user.")
+
+
+def test_what_has_no_notice_shows_none():
+    assert " in " not in sentence(noticeSeconds=None, description=None)
+
+
+def test_what_was_canceled_is_no_longer_announced():
+    assert sentence(status="Canceled").endswith("no longer announced")
+
+
+def test_what_was_moved_says_from_when_to_when():
+    moved = {"from": "2026-11-15T18:29:47Z", "to": "2026-11-15T18:39:47Z"}
+    assert "moved from" in sentence(changes={"notBefore": moved})
+    never = {"from": None, "to": "2026-11-15T18:39:47Z"}
+    assert "moved from" not in sentence(changes={"notBefore": never})
+
+
+def test_what_is_about_the_bridge_is_left_out():
+    envelope = make().envelope
+    assert demo._sentence({**envelope, "data": {"action": "x"}}) is None
+
+
+def test_what_became_of_an_approval_is_a_line_too():
+    envelope = make().envelope
+    data = {"eventType": "Reboot", "eventId": "AB12CD34-1", "approver": "orders", "reason": "done"}
+    granted = {**envelope, "type": "azure.scheduledevents.approval.granted.v1", "data": data}
+    assert demo._sentence(granted).endswith("approval.granted  Reboot  AB12CD34  by orders: done")
+
+
+@pytest.mark.parametrize("missing", ["confluent_kafka", "amqtt.broker"])
+def test_without_the_extra_it_says_so(monkeypatch, capsys, missing):
+    monkeypatch.setitem(sys.modules, missing, None)
+    assert main(["demo"]) == 1
+    assert "pip install 'scheduled-events-bridge[demo]'" in capsys.readouterr().err

@@ -1,0 +1,271 @@
+"""The strict reader: what it takes, what it refuses, and that nothing upsets it."""
+
+import json
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from bridge.policy.message import APPROVE, LARGEST, MOST_EVENTS, Malformed, NotForUs, read, unwrap
+from bridge.policy.votes import Approval
+
+EVENT_ID = "602d9444-d2cd-49c7-8624-8643e7171297"
+SAID = {"eventId": EVENT_ID, "approver": "orders", "resource": "vm-0", "reason": "drained"}
+ENVELOPE = {"specversion": "1.0", "id": "a-1", "source": "/orders", "type": APPROVE, "data": SAID}
+HEADERS = [("ce_specversion", b"1.0"), ("ce_id", b"a-1"), ("ce_source", b"/orders")]
+BINARY = [*HEADERS, ("ce_type", APPROVE.encode())]
+STRUCTURED = [("content-type", b"application/cloudevents+json; charset=UTF-8")]
+
+
+def encoded(value) -> bytes:
+    return value if isinstance(value, bytes) else json.dumps(value).encode()
+
+
+def one(body, headers=(), position=None) -> Approval:
+    [found] = read(encoded(body), headers, position)
+    return found
+
+
+def refusal(body, headers=()) -> str:
+    with pytest.raises(Malformed) as caught:
+        read(encoded(body), headers)
+    return str(caught.value)
+
+
+# --- what it takes -------------------------------------------------------------------------------
+
+
+def test_plain_json_needs_nothing_but_an_event_id():
+    found = one({"eventId": EVENT_ID})
+    assert (found.event_id, found.decision, found.event_key) == (
+        EVENT_ID,
+        "approve",
+        EVENT_ID.upper(),
+    )
+    assert (found.approver, found.resource, found.reason) == (None, None, None)
+    assert found.key == found.id
+    assert found.key.startswith("sha256-")
+
+
+def test_everything_that_plain_json_may_say_is_heard():
+    found = one({**SAID, "decision": "hold", "id": "mine"})
+    assert found == Approval(EVENT_ID, "mine", "mine", "hold", "orders", "vm-0", "drained")
+
+
+@pytest.mark.parametrize(
+    ("body", "headers"),
+    [(ENVELOPE, STRUCTURED), (ENVELOPE, ()), (ENVELOPE, [("content-type", b"text/plain")]), (SAID, BINARY),
+     (SAID, [*BINARY, ("content-type", b"Application/JSON")]),
+     (SAID, [(name.replace("ce_", "ce-").title(), value) for name, value in BINARY])],
+    ids=["structured", "without-content-type", "wrong-content-type", "binary", "binary-json", "http-names"],
+)  # fmt: skip
+def test_a_cloudevent_is_read_in_either_mode(body, headers):
+    found = one(body, headers)
+    assert found == Approval(
+        EVENT_ID, "/orders\x1fa-1", "a-1", "approve", "orders", "vm-0", "drained"
+    )
+
+
+def test_the_content_type_tells_the_mode_not_the_presence_of_headers():
+    repeated = [*STRUCTURED, *HEADERS, ("ce_type", b"something.else")]
+    assert one(ENVELOPE, repeated).id == "a-1"
+
+
+def test_attributes_that_are_null_are_absent_and_unknown_ones_are_let_by():
+    extras = {"subject": None, "time": None, "dataschema": None, "datacontenttype": None, "foo": 7}
+    assert one({**ENVELOPE, **extras}, STRUCTURED).id == "a-1"
+    assert one({**SAID, "decision": None, "later": {"v": 2}}).decision == "approve"
+
+
+def test_azures_own_body_works_and_what_it_says_beside_is_said_of_all():
+    body = {"StartRequests": [{"EventId": "a"}, {"EventId": "b"}], "DocumentIncarnation": 4}
+    assert [each.event_id for each in read(encoded(body), ())] == ["a", "b"]
+    held = read(encoded({**body, "decision": "hold", "approver": "x", "id": "7"}), ())
+    assert {(each.decision, each.approver, each.key) for each in held} == {("hold", "x", "7")}
+
+
+def test_an_event_that_is_named_twice_is_meant_once():
+    body = {"StartRequests": [{"EventId": "a"}, {"EventId": "A"}]}
+    assert len(read(encoded(body), ())) == 1
+
+
+# --- its key -------------------------------------------------------------------------------------
+
+
+def test_the_key_is_the_first_name_that_the_message_has():
+    webhook = [("Webhook-Id", b"w-1")]
+    assert one({**ENVELOPE, "data": {**SAID, "id": "j"}}, webhook, "t/0/1").key == "/orders\x1fa-1"
+    assert one({**SAID, "id": "j"}, webhook, "t/0/1").key == "j"
+    assert one(SAID, webhook, "t/0/1").key == "w-1"
+    assert one(SAID, (), "t/0/1").key == "t/0/1"
+    assert one(SAID).key == one(SAID).key != one({**SAID, "reason": "x"}).key
+
+
+# --- signed --------------------------------------------------------------------------------------
+
+SIGNATURE = [("webhook-id", b"w-1"), ("webhook-timestamp", b"7"), ("webhook-signature", b"v1,eA==")]
+WRAPPED = {name: value.decode() for name, value in SIGNATURE}
+
+
+def test_what_a_transport_without_headers_carries_is_unwrapped_to_the_byte():
+    payload = '{"eventId":  "é"}'
+    for stamp in ("7", 7):
+        body = encoded({**WRAPPED, "webhook-timestamp": stamp, "payload": payload})
+        assert unwrap(body, [("mqtt", b"x")]) == (payload.encode(), SIGNATURE)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        SAID,
+        {**WRAPPED},
+        {**WRAPPED, "payload": {"eventId": "x"}},
+        {**WRAPPED, "payload": "x", "more": 1},
+        {**WRAPPED, "webhook-id": 7, "payload": "x"},
+        {**WRAPPED, "payload": "\ud800"},
+        ["webhook-signature"],
+        b'"webhook-signature" nonsense',
+    ],
+    ids=range(8),
+)
+def test_what_is_no_such_wrapping_is_left_as_it_is(body):
+    assert unwrap(encoded(body), BINARY) == (encoded(body), BINARY)
+
+
+def test_what_has_its_signature_in_headers_is_not_unwrapped_and_what_is_too_large_not_looked_at():
+    body = encoded({**WRAPPED, "payload": "x"})
+    assert unwrap(body, SIGNATURE) == (body, SIGNATURE)
+    with pytest.raises(Malformed, match="at most"):
+        unwrap(b" " * (LARGEST + 1), ())
+
+
+def test_of_a_signed_message_the_headers_say_nothing_but_its_id():
+    [plain] = read(encoded(SAID), SIGNATURE, "t/0/1", signed=True)
+    assert plain.key == "w-1"
+    with pytest.raises(Malformed, match="does not cover headers"):
+        read(encoded(SAID), [*SIGNATURE, *BINARY], signed=True)
+    with pytest.raises(Malformed, match="is not the CloudEvent's id"):
+        read(encoded(ENVELOPE), [*SIGNATURE, *STRUCTURED], signed=True)
+    same = [("webhook-id", b"a-1"), *STRUCTURED]
+    assert read(encoded(ENVELOPE), same, signed=True)[0].key == "/orders\x1fa-1"
+
+
+# --- what it refuses -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["id", "source", "specversion", "type"])
+@pytest.mark.parametrize("value", [None, "", 7, "a\x00b", "\ud800", "x" * 513], ids=repr)
+def test_no_required_attribute_is_ever_made_up(name, value):
+    assert name in refusal({**ENVELOPE, name: value}, STRUCTURED)
+    absent = {key: each for key, each in ENVELOPE.items() if key != name}
+    assert name in refusal(absent, STRUCTURED)
+
+
+@pytest.mark.parametrize("name", ["ce_id", "ce_source", "ce_specversion", "ce_type"])
+def test_no_required_header_is_ever_made_up(name):
+    assert name[3:] in refusal(SAID, [pair for pair in BINARY if pair[0] != name])
+
+
+@pytest.mark.parametrize("again", ["ce_id", "CE_ID", "ce-id", "content-type", "webhook-id"])
+def test_a_header_that_stands_twice_is_refused(again):
+    known = [*BINARY, ("content-type", b"application/json"), ("webhook-id", b"w")]
+    assert "stands twice" in refusal(SAID, [*known, (again, b"other")])
+
+
+def test_headers_of_others_are_nobodys_business():
+    others = [("traceparent", b"\xff"), ("traceparent", b"\xff"), ("x-ce_id", b"1")]
+    assert one(SAID, [*BINARY, *others]).id == "a-1"
+
+
+WRONG = [
+    (b"", (), "not JSON"),
+    (b"\xff", (), "not JSON"),
+    (b"[" * 60000, (), "nested too deeply"),
+    (b'{"eventId": "a", "eventId": "b"}', (), "stands twice"),
+    (b'{"eventId": NaN}', (), "not JSON"),
+    ([], (), "not a JSON object"),
+    ("text", (), "not a JSON object"),
+    (None, (), "not a JSON object"),
+    ({}, (), "no eventId"),
+    ({"EventId": "a"}, (), "no eventId"),
+    ({"eventId": ""}, (), "no eventId"),
+    ({"eventId": 7}, (), "eventId must be a text"),
+    ({"eventId": "a\nb"}, (), "eventId must be a text"),
+    ({"eventId": "a" * 513}, (), "eventId must be a text"),
+    ({**SAID, "decision": "Approve"}, (), "decision must be one of approve, hold, release"),
+    ({**SAID, "decision": True}, (), "decision must be a text"),
+    ({"eventId": "a", "decison": "hold"}, (), "no field 'decison'; did you mean decision?"),
+    ({"eventId": "a", "Decision": "hold"}, (), "no field 'Decision'; did you mean decision?"),
+    ({"StartRequests": [{"EventId": "a", "decision": "hold"}]}, (), "beside StartRequests"),
+    ({**SAID, "approver": "\u0085"}, (), "approver must be a text"),
+    ({"StartRequests": []}, (), "1 to 100"),
+    ({"StartRequests": [{"EventId": "a"}] * (MOST_EVENTS + 1)}, (), "1 to 100"),
+    ({"StartRequests": ["a"]}, (), "objects with an EventId"),
+    ({"StartRequests": [{}]}, (), "no eventId"),
+    ({"StartRequests": {"EventId": "a"}}, (), "1 to 100"),
+    ({"eventId": "b", "StartRequests": [{"EventId": "a"}]}, (), "both"),
+    ([ENVELOPE], [("content-type", b"application/cloudevents-batch+json")], "single ones"),
+    (ENVELOPE, [("content-type", b"application/cloudevents+avro")], "single ones"),
+    ([ENVELOPE], STRUCTURED, "is a JSON object"),
+    ({**ENVELOPE, "data": None}, STRUCTURED, "not a JSON object"),
+    ({**ENVELOPE, "data": json.dumps(SAID)}, STRUCTURED, "not a JSON object"),
+    ({**ENVELOPE, "data_base64": "e30="}, STRUCTURED, "not data_base64"),
+    ({**ENVELOPE, "datacontenttype": "text/xml"}, STRUCTURED, "must be JSON"),
+    ({**ENVELOPE, "specversion": "0.3"}, STRUCTURED, "specversion must be 1.0"),
+    ({**ENVELOPE, "type": "com.example.approve"}, STRUCTURED, f"type must be {APPROVE}"),
+    (SAID, [*BINARY, ("content-type", b"text/xml")], "must be JSON"),
+    (SAID, [*BINARY[1:], ("ce_specversion", b"\xff")], "is not UTF-8"),
+]
+
+
+@pytest.mark.parametrize(("body", "headers", "said"), WRONG, ids=range(len(WRONG)))
+def test_what_is_wrong_is_said_in_a_sentence(body, headers, said):
+    assert said in refusal(body, headers)
+
+
+def test_the_size_comes_first():
+    assert "at most 65536 are read" in refusal(b"{" + b" " * LARGEST)
+    padded = encoded(SAID) + b" " * (LARGEST - len(encoded(SAID)))
+    assert one(padded).approver == "orders"
+
+
+@pytest.mark.parametrize("kind", ["scheduled.v1", "approval.granted.v1", "approve.v2"])
+def test_what_else_we_publish_is_not_for_us_whatever_else_is_wrong_with_it(kind):
+    name = f"azure.scheduledevents.{kind}"
+    with pytest.raises(NotForUs, match=name):
+        read(encoded({"specversion": "1.0", "type": name}), STRUCTURED)
+    with pytest.raises(NotForUs, match=f"its type is {name}"):
+        read(b"\xff", [("ce_type", name.encode())])
+
+
+# --- whatever comes ------------------------------------------------------------------------------
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.sampled_from([*ENVELOPE, *SAID, "StartRequests"]) | st.text(), inner)
+    ),
+    max_leaves=12,
+)
+NAMES = st.sampled_from([name for name, _ in BINARY] + ["content-type", "webhook-id"]) | st.text()
+VALUES = st.sampled_from([value for _, value in (*BINARY, *STRUCTURED)]) | st.binary(max_size=40)
+
+
+@given(
+    body=st.binary(max_size=200) | JSON.map(lambda value: json.dumps(value).encode()),
+    headers=st.lists(st.tuples(NAMES, VALUES), max_size=6),
+    position=st.none() | st.text(min_size=1),
+)
+@example(encoded({**ENVELOPE, "data": {"eventId": "\ud800"}}), [], None)
+def test_nothing_but_the_two_refusals_is_ever_raised(body, headers, position):
+    try:
+        found = read(body, headers, position)
+    except (Malformed, NotForUs) as error:
+        str(error).encode("utf-8", "backslashreplace")
+        return
+    for approval in found:
+        assert approval.event_id
+        assert approval.key
+        for text in (approval.event_id, approval.approver, approval.resource, approval.reason):
+            (text or "").encode()

@@ -1,0 +1,93 @@
+import asyncio
+import time
+from datetime import UTC, datetime
+
+import pytest
+from support.journal_tools import about, delivered, everything
+from support.served_bridge import config, runtime
+
+from bridge.journal import Verdict, views
+from bridge.journal.cursors import dead_letters
+from bridge.runtime.runtime import Runtime
+
+WHO = {"actor": "ops", "via": "control"}
+
+
+@pytest.fixture
+async def bridge(tmp_path):
+    async with runtime(config(tmp_path)) as made:
+        yield made
+
+
+async def audits(bridge: Runtime) -> list[dict]:
+    rows = await bridge.journal.run(lambda store: views.after(store, 0, 1000))
+    return [e.data for _, e in rows if e.type == "azure.scheduledevents.bridge.audited.v1"]
+
+
+async def kill(bridge: Runtime, name: str = "A") -> str:
+    await bridge.journal.append([about(name)], time.time())
+    verdict = Verdict(f"{name}/1", "dead", "too pink")
+    await bridge.journal.settle("bus", [verdict], time.time())
+    letters = await bridge.journal.run(dead_letters)
+    return letters[-1].id
+
+
+async def test_an_act_is_recorded_with_who_and_how(bridge):
+    await bridge.audit("token.refused", actor="ops", via="http", detail={"from": "127.0.0.1"})
+    assert await audits(bridge) == [
+        {
+            "action": "token.refused",
+            "actor": "ops",
+            "via": "http",
+            "detail": {"from": "127.0.0.1"},
+        }
+    ]
+
+
+async def test_a_crowd_of_acts_loses_none(bridge):
+    crowd = (bridge.audit("a", actor=str(n), via="test", detail={}) for n in range(30))
+    await asyncio.gather(*crowd)
+    assert sorted(int(e["actor"]) for e in await audits(bridge)) == list(range(30))
+
+
+async def test_a_process_that_starts_in_the_same_second_loses_none(bridge):
+    for n in range(5):
+        bridge._audited = datetime.min.replace(tzinfo=UTC)
+        await bridge.audit("a", actor=str(n), via="test", detail={})
+    assert len(await audits(bridge)) == 5
+
+
+async def test_a_replayed_dead_letter_is_offered_again_and_audited(bridge):
+    letter = await kill(bridge)
+    with bridge.journal.news() as news:
+        assert await bridge.replay(letter, **WHO)
+        assert news.is_set()
+    assert "A/1" in await bridge.journal.run(lambda store: everything(store, "bus"))
+    (said,) = await audits(bridge)
+    assert said["action"] == "dead-letter.replayed"
+    assert said["detail"] == {"deadLetter": letter, "cloudEvent": "A/1", "reason": "too pink"}
+
+
+async def test_a_dropped_dead_letter_is_gone_and_audited(bridge):
+    letter = await kill(bridge)
+    assert await bridge.drop(letter, **WHO)
+    assert await bridge.journal.run(dead_letters) == []
+    assert "A/1" not in await bridge.journal.run(lambda store: everything(store, "bus"))
+    assert [said["action"] for said in await audits(bridge)] == ["dead-letter.dropped"]
+
+
+async def test_what_is_not_there_can_neither_be_replayed_nor_dropped(bridge):
+    assert not await bridge.replay("bus:77", **WHO)
+    assert not await bridge.drop("bus:77", **WHO)
+    assert await bridge.replay_sink("stranger", **WHO) is None
+    assert await audits(bridge) == []
+
+
+async def test_a_sink_gets_everything_again(bridge):
+    await bridge.journal.append([about("A"), about("B")], time.time())
+    await bridge.journal.settle("bus", delivered("A/1", "B/1"), time.time())
+    assert await bridge.replay_sink("bus", **WHO) == 2
+    left = await bridge.journal.run(lambda store: everything(store, "bus"))
+    assert left[:2] == ["A/1", "B/1"]
+    (said,) = await audits(bridge)
+    assert (said["action"], said["detail"]) == ("sink.replayed", {"sink": "bus", "rows": 2})

@@ -1,0 +1,151 @@
+import pytest
+
+from bridge.simulator import Scenario, Simulator, Unusable, load, shipped
+from bridge.simulator.world.scenario import parse
+from bridge.simulator.world.script import rehearse
+
+SHIPPED = [
+    "canceled",
+    "flaky",
+    "freeze",
+    "hardware-failure",
+    "multi-vm",
+    "preempt",
+    "reboot",
+    "redeploy",
+    "storm",
+    "terminate",
+]
+
+
+def test_these_scenarios_are_shipped():
+    assert set(SHIPPED) <= set(shipped())
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_each_shipped_scenario_can_be_played(name):
+    scenario = load(name)
+    assert (scenario.name, bool(scenario.description)) == (name, True)
+    rehearse(scenario)
+
+
+def test_the_storm_has_a_hundred_events():
+    assert sum(step.repeat for step in load("storm").script) == 100
+
+
+def test_a_file_is_read_and_named_after_itself(tmp_path):
+    file = tmp_path / "mine.yaml"
+    file.write_text(
+        "vms: [{name: a}]\napi_versions: [2017-03-01]\nscript: [{create: {type: Freeze}}]\n"
+    )
+    scenario = load(file)
+    assert (scenario.name, scenario.vms[0].name) == ("mine", "a")
+    assert scenario.api_versions == ["2017-03-01"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[1]", "f.yaml: it must be a mapping with keys such as vms and script"),
+        ("a: [", "f.yaml: not YAML in line 1: "),
+        ("scripts: []", "f.yaml: unknown key 'scripts', perhaps 'script'; allowed are name, "),
+        ("vms: []", "f.yaml: vms: List should have at least 1 item"),
+        ("vms: [{name: a}, {name: A}]", "f.yaml: two of vms have the same name"),
+        (
+            "script: [{create: {type: Rebot}}]",
+            (
+                "f.yaml: script.0.create.type: Input should be 'Freeze', 'Reboot', 'Redeploy', "
+                "'Preempt' or 'Terminate' (here it is 'Rebot')"
+            ),
+        ),
+        (
+            "script: [{create: {type: Reboot, notice: 15 min}}]",
+            "f.yaml: script.0.create.notice: '15 min' is not a duration; write it as 500ms, 1s,",
+        ),
+        (
+            "script: [{create: {type: Reboot, notise: 15m}}]",
+            "f.yaml: script.0.create: unknown key 'notise', perhaps 'notice'; allowed are type,",
+        ),
+        (
+            "script: [{at: 1s}]",
+            (
+                "f.yaml: script.0: a step does exactly one of create, cancel, start, complete, "
+                "reschedule, update, fault, clear_faults, disable; here is none"
+            ),
+        ),
+        (
+            "script: [{cancel: a, start: a}]",
+            "here is cancel and start",
+        ),
+        ("script: [{repeat: 2, disable: true}]", "script.0: repeat goes with create only"),
+        (
+            "script: [{create: {type: Reboot, name: a}}, {cancel: b}]",
+            "f.yaml: step 2 of script: no step creates 'b'; there are a",
+        ),
+        (
+            "script: [{fault: {kind: empty, vms: [b]}}]",
+            "f.yaml: step 1 of script: there is no VM 'b'; there are vm-0",
+        ),
+        ("script: [{fault: {kind: crash}}]", "script.0.fault.kind: Input should be 'status', "),
+        (
+            "script: [{fault: {kind: empty, status: 500}}]",
+            "script.0.fault: status goes with kind status or redirect, not with empty",
+        ),
+        ("script: [{fault: {kind: empty, zzz: 3s}}]", "unknown key 'zzz'; allowed are kind, "),
+    ],
+)
+def test_a_bad_file_is_one_sentence_with_file_key_problem_and_what_is_allowed(text, expected):
+    with pytest.raises(Unusable) as caught:
+        parse(text, where="f.yaml", name="f")
+    assert expected in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_scenario_that_is_not_there_names_those_that_are(tmp_path):
+    with pytest.raises(Unusable, match=r"No such file.*canceled, .*flaky, .*terminate"):
+        load("nothing")
+    with pytest.raises(Unusable):
+        load(tmp_path)
+
+
+def test_a_file_that_is_not_text_is_unusable(tmp_path):
+    (tmp_path / "f.yaml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(Unusable, match="not UTF-8"):
+        load(tmp_path / "f.yaml")
+
+
+def test_steps_can_refer_to_repeated_events_and_to_event_ids():
+    parse(
+        "script: [{repeat: 2, create: {type: Reboot, name: a}}, {cancel: A-2},"
+        "{create: {type: Reboot, event_id: X-1}}, {cancel: x-1}]",
+        where="f",
+        name="f",
+    )
+
+
+def test_a_strict_scenario_that_breaks_the_notice_is_found_before_it_is_played():
+    scenario = Scenario.model_validate(
+        {"name": "n", "strict": True, "script": [{"create": {"type": "Reboot", "notice": "5m"}}]}
+    )
+    expected = (
+        r"scenario n: script\.0\.create: strict: Reboot needs a notice of at least 15m, not 5m"
+    )
+    with pytest.raises(Unusable, match=expected):
+        Simulator(scenario)
+
+
+def test_a_strict_scenario_with_eleven_user_events_at_once_is_found_and_in_turn_is_not():
+    def scenario(every: str) -> Scenario:
+        create = {"type": "Reboot", "source": "User"}
+        script = [{"repeat": 11, "every": every, "create": create}]
+        return Scenario.model_validate({"strict": True, "script": script})
+
+    with pytest.raises(Unusable, match="at most 10 user-initiated events"):
+        rehearse(scenario("1s"))
+    rehearse(scenario("2m"))
+
+
+def test_the_first_vm_can_be_renamed_and_its_events_follow():
+    scenario = load("multi-vm").renamed("here")
+    assert [vm.name for vm in scenario.vms] == ["here", "front-1", "back-0"]
+    assert scenario.script[0].create.resources == ["here", "front-1"]

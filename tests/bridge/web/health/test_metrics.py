@@ -1,0 +1,155 @@
+import re
+
+import pytest
+from support.prometheus import parse, value
+from support.served_bridge import announce, bridge, config, kill
+
+from bridge.runtime.status import Histogram, ListenerStatus
+from bridge.web.health.prometheus import Family, render
+
+FIRST = "602D9444-D2CD-49C7-8624-8643E7171297"
+
+
+@pytest.fixture
+async def running(tmp_path):
+    async with bridge(config(tmp_path, probes_listen="127.0.0.1:0")) as made:
+        yield made
+
+
+async def scrape(side):
+    status, text = await side.ask("GET", "/metrics")
+    assert status == 200
+    return text
+
+
+def test_label_values_and_help_are_escaped():
+    family = Family("seb_x", "gauge", "two\nlines \\ here").add(1.5, label='a"b\\c\nd')
+    text = render([family])
+    assert (
+        text
+        == '# HELP seb_x two\\nlines \\\\ here\n# TYPE seb_x gauge\nseb_x{label="a\\"b\\\\c\\nd"} 1.5\n'
+    )
+    assert value(parse(text), "seb_x", label='a"b\\c\nd') == 1.5
+
+
+def test_a_family_without_samples_is_left_out():
+    assert render([Family("seb_x", "gauge", "nothing")]) == ""
+
+
+def test_a_histogram_counts_what_is_below_each_bound():
+    histogram = Histogram()
+    for seconds in (0.1, 0.2, 30, 10_000):
+        histogram.observe(seconds)
+    parsed = parse(render([Family("seb_h", "histogram", "h").add_histogram(histogram, sink="s")]))
+    samples = parsed["seb_h"].samples
+    assert samples["seb_h_bucket", (("le", "0.1"), ("sink", "s"))] == 1
+    assert samples["seb_h_bucket", (("le", "60"), ("sink", "s"))] == 3
+    assert samples["seb_h_bucket", (("le", "+Inf"), ("sink", "s"))] == 4
+    assert samples["seb_h_sum", (("sink", "s"),)] == pytest.approx(10030.3)
+
+
+async def test_a_fresh_bridge_has_metrics_that_prometheus_reads(running):
+    found = parse(await scrape(running.http))
+    assert value(found, "seb_build_info", version="1.2.3") == 1
+    assert value(found, "seb_ready") == 1
+    assert value(found, "seb_polls_total") == 1
+    assert value(found, "seb_sink_up", sink="bus", type="kafka") == 1
+    assert value(found, "seb_journal_size_bytes") > 0
+    assert value(found, "seb_journal_trouble") == 0
+    assert value(found, "seb_start_time_seconds") > 1_700_000_000
+    assert 0 <= value(found, "seb_poll_age_seconds") < 30
+    assert all(name.startswith("seb_") for name in found)
+
+
+async def test_a_stopped_sink_is_told_from_one_that_is_merely_down(running):
+    sinks = running.runtime.status.sinks
+    sinks["bus"].state, sinks["pager"].state = "stopped", "unavailable"
+    found = parse(await scrape(running.http))
+    for name, kind, stopped in (("bus", "kafka", 1), ("pager", "webhook", 0)):
+        assert value(found, "seb_sink_up", sink=name, type=kind) == 0
+        assert value(found, "seb_sink_stopped", sink=name, type=kind) == stopped
+
+
+async def test_what_happened_is_counted(running):
+    (told,) = await announce(running.journal, FIRST)
+    await kill(running.journal, "bus", told)
+    source = running.runtime.status.source
+    source.problems = {"unreachable": 2, "throttled": 1}
+    source.transitions = {"scheduled": 4}
+    source.degraded = True
+    source.notice.observe(899)
+    running.runtime.status.sinks["pager"].delivered = 7
+    running.runtime.status.sinks["pager"].latency.observe(0.2)
+    found = parse(await scrape(running.http))
+    assert value(found, "seb_poll_problems_total", reason="unreachable") == 2
+    assert value(found, "seb_transitions_total", type="scheduled") == 4
+    assert value(found, "seb_source_degraded") == 1
+    assert value(found, "seb_pending_events") == 1
+    assert value(found, "seb_sink_delivered_total", sink="pager", type="webhook") == 7
+    assert value(found, "seb_sink_waiting", sink="pager", type="webhook") == 1
+    assert value(found, "seb_sink_waiting", sink="bus", type="kafka") == 0
+    assert value(found, "seb_sink_dead_letters", sink="bus", type="kafka") == 1
+    assert found["seb_notice_seconds"].samples["seb_notice_seconds_count", ()] == 1
+
+
+async def test_no_label_names_an_event_or_a_vm(running):
+    await announce(running.journal, FIRST)
+    text = await scrape(running.http)
+    assert not re.search(f"(?i){FIRST}|FrontEnd_IN_0", text)
+
+
+async def test_numbers_of_a_broken_source_have_no_age(running):
+    source = running.runtime.status.source
+    source.last_good = source.last_poll = source.clock_skew = None
+    found = parse(await scrape(running.http))
+    assert "seb_poll_age_seconds" not in found
+    assert value(found, "seb_ready") == 0
+
+
+async def test_the_probes_address_serves_probes_and_nothing_else(running):
+    assert (await running.probes.ask("GET", "/livez")) == (200, {"alive": True, "why": None})
+    assert (await running.probes.ask("GET", "/readyz"))[0] == 200
+    parse(await scrape(running.probes))
+    for path in ("/", "/api/v1/events", "/api/v1/stream"):
+        assert (await running.probes.ask("GET", path))[0] == 404
+    assert (await running.probes.ask("POST", "/readyz"))[0] == 405
+
+
+async def test_a_bridge_that_is_not_ready_says_why(running):
+    running.runtime.status.sinks["bus"].state = "unavailable"
+    running.runtime.status.sinks["bus"].error = "no broker"
+    status, body = await running.http.ask("GET", "/readyz")
+    assert status == 503
+    assert body["reasons"] == [{"what": "sink bus", "why": "no broker"}]
+
+
+async def test_metrics_do_not_ask_the_journal_more_than_once_a_second(running):
+    asked = 0
+    run = running.journal.run
+
+    async def counted(operation):
+        nonlocal asked
+        asked += 1
+        return await run(operation)
+
+    running.journal.run = counted
+    for _ in range(20):
+        await scrape(running.http)
+    assert 1 <= asked < 10
+
+
+async def test_approvals_and_their_sources_are_counted(running):
+    status = running.runtime.status
+    status.count_approval("granted")
+    for _ in range(2):
+        status.count_approval("refused", "expired")
+    status.listeners["bus"] = ListenerStatus("kafka", "connected", received=7, lag=3)
+    status.listeners["mqtt"] = ListenerStatus("mqtt", "unavailable")
+    found = parse(await scrape(running.http))
+    assert value(found, "seb_approvals_total", outcome="granted", reason="") == 1
+    assert value(found, "seb_approvals_total", outcome="refused", reason="expired") == 2
+    assert value(found, "seb_approval_source_up", source="bus", type="kafka") == 1
+    assert value(found, "seb_approval_source_up", source="mqtt", type="mqtt") == 0
+    assert value(found, "seb_approval_source_received_total", source="bus", type="kafka") == 7
+    assert value(found, "seb_approval_source_lag_records", source="bus", type="kafka") == 3
+    assert len(found["seb_approval_source_lag_records"].samples) == 1

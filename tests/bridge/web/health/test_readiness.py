@@ -1,0 +1,132 @@
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from bridge.runtime.status import ListenerStatus, SinkStatus, SourceStatus, Status, stuck
+from bridge.web.health.readiness import View, readiness
+
+NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
+
+
+def view(**changes):
+    status = changes.pop("status", None) or Status(source=SourceStatus(last_good=NOW))
+    usual = {
+        "now": NOW,
+        "poll_interval": 1.0,
+        "scope": "own",
+        "vm_name": "vm",
+        "journal_trouble": None,
+    }
+    return View(status=status, **{**usual, **changes})
+
+
+def answered(seconds_ago, **more):
+    good = NOW - timedelta(seconds=seconds_ago)
+    return Status(source=SourceStatus(last_good=good, **more))
+
+
+def test_a_bridge_in_which_all_is_well_is_ready():
+    assert readiness(view()).as_json() == {"ready": True, "reasons": [], "notes": []}
+
+
+def test_a_bridge_that_never_had_an_answer_is_not_ready():
+    status = Status(source=SourceStatus(problem="unreachable", detail="Connection refused."))
+    (reason,) = readiness(view(status=status)).reasons
+    assert reason.what == "source"
+    assert reason.why == (
+        "the metadata service has not answered yet (unreachable: Connection refused)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("age", "interval", "ready"),
+    [(30, 1.0, True), (31, 1.0, False), (31, 10.0, True), (101, 10.0, False)],
+)
+def test_a_good_answer_is_fresh_for_thirty_seconds_or_ten_polls(age, interval, ready):
+    assert readiness(view(status=answered(age), poll_interval=interval)).ready is ready
+
+
+def test_silence_is_told_in_words():
+    (reason,) = readiness(view(status=answered(3605, problem="timeout"))).reasons
+    assert reason.why == "the metadata service gave no good answer for 1h (timeout)"
+
+
+def test_a_clock_that_is_wrong_does_not_make_answers_old():
+    ahead = answered(600, clock_skew=600.0)
+    assert readiness(view(status=ahead)).ready
+    behind = answered(-600, clock_skew=-600.0)
+    assert readiness(view(status=behind)).ready
+    assert not readiness(view(status=answered(0, clock_skew=-31.0), now=NOW)).ready
+
+
+def test_a_journal_that_cannot_be_written_is_a_reason():
+    (reason,) = readiness(view(journal_trouble="/x cannot be written: disk full")).reasons
+    assert (reason.what, reason.why) == ("journal", "/x cannot be written: disk full")
+
+
+def test_a_required_sink_is_a_reason_and_a_best_effort_sink_is_a_note():
+    status = answered(0)
+    status.sinks = {
+        "bus": SinkStatus("kafka", required=True, state="unavailable", error="no broker"),
+        "chat": SinkStatus("webhook", required=False, state="unavailable"),
+        "new": SinkStatus("file", required=True),
+        "good": SinkStatus("file", required=True, state="connected"),
+    }
+    found = readiness(view(status=status))
+    assert [(one.what, one.why) for one in found.reasons] == [("sink bus", "no broker")]
+    assert [one.what for one in found.notes] == ["sink new", "sink chat"]
+
+
+def test_a_stopped_sink_says_why_and_what_to_type():
+    status = answered(0)
+    status.sinks = {
+        "bus": SinkStatus("webhook", required=True, state="stopped", error="410: unsubscribed"),
+        "chat": SinkStatus("webhook", required=False, state="stopped", error="410"),
+    }
+    found = readiness(view(status=status))
+    why = "stopped: 410: unsubscribed; once that is mended: seb sinks --resume bus"
+    assert [(one.what, one.why) for one in found.reasons] == [("sink bus", why)]
+    assert [one.what for one in found.notes] == ["sink chat"]
+
+
+def test_an_unknown_name_is_a_note_only_where_it_matters():
+    (note,) = readiness(view(vm_name=None)).notes
+    assert note.what == "scope"
+    assert readiness(view(vm_name=None)).ready
+    assert readiness(view(vm_name=None, scope="all")).notes == ()
+
+
+def test_losses_are_noted():
+    status = answered(0)
+    status.journal_losses = 3
+    (note,) = readiness(view(status=status)).notes
+    assert note.why.startswith("3 deliveries")
+
+
+def test_a_loop_that_polls_is_alive_and_one_that_stands_still_is_not():
+    status = Status(started=100.0)
+    assert stuck(status, 1.0, 240.0) is None
+    assert stuck(status, 1.0, 260.0) == "the poll loop has not moved for 160 s"
+    status.source.last_poll = 250.0
+    assert stuck(status, 1.0, 260.0) is None
+
+
+def test_a_slow_poller_has_more_time():
+    assert stuck(Status(started=0.0), 300.0, 400.0) is None
+    assert stuck(Status(started=0.0), 300.0, 451.0)
+
+
+def test_an_approval_source_that_cannot_be_read_or_is_silent_is_a_note():
+    status = answered(0)
+    status.listeners = {
+        "down": ListenerStatus("kafka", state="unavailable", error="Connection refused"),
+        "fine": ListenerStatus("kafka", state="connected", heard=900.0),
+        "new": ListenerStatus("kafka"),
+        "silent": ListenerStatus("kafka", state="connected", heard=700.0),
+    }
+    found = readiness(view(status=status, monotonic=1000.0))
+    assert found.ready
+    assert [(note.what, note.why) for note in found.notes] == [
+        ("approvals down", "Connection refused"),
+        ("approvals silent", "nothing was heard of it for 5m"),
+    ]

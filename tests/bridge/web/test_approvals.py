@@ -1,0 +1,238 @@
+"""Votes over HTTP: who may, what is taken, what is answered, and how often."""
+
+import asyncio
+import json
+from contextlib import asynccontextmanager
+
+import pytest
+from support.served_bridge import announce, bridge, config
+from support.signing import Signer
+
+from bridge.approvals.decisions import Granting
+from bridge.approvals.intake import Intake
+from bridge.approvals.publisher import Speaker
+from bridge.approvals.start_requests import Posting
+from bridge.config import Config
+from bridge.journal.votes import votes
+from bridge.metadata.answers import Accepted
+from bridge.policy.message import APPROVE
+
+PATH = "/api/v1/approvals"
+EVENT_ID = "602D9444-D2CD-49C7-8624-8643E7171297"
+ORDERS = Signer("orders")
+TOKENS = [
+    {"name": "ops", "token": "ops-secret"},
+    {"name": "eyes", "token": "eyes-secret", "scopes": ["read"]},
+]
+OPS = {"Authorization": "Bearer ops-secret"}
+JSON = {"Content-Type": "application/json"}
+
+
+@asynccontextmanager
+async def desk(folder, *, http=None, **approvals):
+    """A bridge whose desk is open, and Azure takes whatever it is told."""
+    usual = config(folder, **{"tokens": TOKENS, **(http or {})})
+    given = {"http": usual.http, "state_dir": folder, "approvals": {"require": "any", **approvals}}
+    async with bridge(Config.model_validate(given)) as made:
+        speaker = Speaker(made.runtime)
+        intake = Intake(made.runtime, speaker, patience=20.0)
+        sent = []
+
+        async def post(ids, _):
+            sent.append(list(ids))
+            return Accepted()
+
+        granting = Granting(
+            made.runtime, speaker, intake, Posting(made.runtime, speaker, post, int)
+        )
+        made.runtime.take_local = intake.take_local
+        task = asyncio.create_task(granting.run())
+        await announce(made.journal, EVENT_ID)
+        try:
+            yield made, sent
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+def vote(**said):
+    return json.dumps({"eventId": EVENT_ID, **said})
+
+
+async def post(side, body, headers=None):
+    return await side.ask("POST", PATH, data=body, headers={**JSON, **OPS, **(headers or {})})
+
+
+async def cast(made):
+    return await made.journal.run(lambda store: votes(store, EVENT_ID, 1))
+
+
+async def test_a_vote_with_a_token_is_journaled_posted_and_answered(tmp_path):
+    async with desk(tmp_path) as (made, sent):
+        status, body = await post(made.http, vote(id="a-1", reason="drained"))
+        assert status == 202
+        assert body == {
+            "approvalId": "a-1",
+            "outcomes": [
+                {
+                    "eventId": EVENT_ID,
+                    "outcome": "granted",
+                    "reason": None,
+                    "detail": None,
+                    "href": f"/api/v1/events/{EVENT_ID}",
+                }
+            ],
+        }
+        assert sent == [[EVENT_ID]]
+        [found] = await cast(made)
+        assert (found.approver, found.via, found.verified) == ("ops", "http", True)
+        status, body = await made.http.ask("GET", f"{PATH}/a-1", headers=OPS)
+        assert (status, len(body["votes"]), len(body["outcomes"])) == (200, 1, 1)
+
+
+async def test_the_control_socket_takes_votes_from_whoever_may_open_it(tmp_path):
+    async with desk(tmp_path, dry_run=True) as (made, _):
+        status, body = await made.control.ask("POST", PATH, data=vote(), headers=JSON)
+        assert (status, body["outcomes"][0]["outcome"]) == (202, "recorded")
+        [found] = await cast(made)
+        assert found.via == "control"
+        assert found.approver.startswith("uid ")
+
+
+async def test_a_signature_by_a_known_key_needs_no_token(tmp_path):
+    async with desk(tmp_path, allow=[ORDERS.entry()], dry_run=True) as (made, _):
+        delivery = ORDERS.delivery(EVENT_ID)
+        headers = {**JSON, **{name: value.decode() for name, value in delivery.headers}}
+        for _ in range(2):
+            status, body = await made.http.ask("POST", PATH, data=delivery.body, headers=headers)
+            assert (status, body["approvalId"]) == (202, "w-1")
+        [found] = await cast(made)
+        assert (found.approver, found.verified) == ("orders", True)
+        status, body = await made.http.ask("POST", PATH, data=delivery.body + b" ", headers=headers)
+        assert (status, body["reason"]) == (401, "unauthorized")
+        status, _ = await made.http.ask("GET", "/api/v1/events", headers=headers)
+        assert status == 401, "a signature opens no other door"
+
+
+async def test_a_cloudevent_is_taken_in_either_mode(tmp_path):
+    async with desk(tmp_path, dry_run=True) as (made, _):
+        envelope = {"specversion": "1.0", "id": "a-1", "source": "/o", "type": APPROVE}
+        structured = {"Content-Type": "application/cloudevents+json; charset=utf-8"}
+        body = json.dumps({**envelope, "data": {"eventId": EVENT_ID}})
+        assert (await post(made.http, body, structured))[0] == 202
+        binary = {
+            "ce-specversion": "1.0",
+            "ce-id": "a-2",
+            "ce-source": "/%C3%B6",
+            "ce-type": APPROVE,
+        }
+        status, found = await post(made.http, vote(decision="hold"), binary)
+        assert (status, found["approvalId"]) == (202, "a-2")
+        assert "does not stop Azure" in found["outcomes"][0]["detail"]
+        [standing] = await cast(made)
+        assert standing.key == "/ö\x1fa-2"
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "status", "reason"),
+    [
+        ("?", {}, 400, "malformed"),
+        ("{}", {}, 400, "malformed"),
+        (vote(decision="veto"), {}, 400, "malformed"),
+        (json.dumps({"specversion": "1.0", "type": "azure.scheduledevents.started.v1"}), {}, 400, "malformed"),
+        (vote(), {"Authorization": "Bearer wrong"}, 401, None),
+        (vote(), {"Authorization": "Bearer eyes-secret"}, 403, None),
+        (vote(approver="other"), {}, 403, "unauthorized"),
+        (vote(resource="elsewhere"), {}, 409, "not-approvable"),
+        (vote(), {"Content-Type": "text/plain"}, 415, None),
+        (vote(), {"Content-Type": "application/cloudevents-batch+json"}, 415, None),
+        (vote(), {"Content-Encoding": "identity"}, 415, None),
+        (vote(), {"Content-Encoding": "gzip"}, 415, None),
+        (" " * 65537, {}, 413, None),
+    ],
+    ids=range(13),
+)  # fmt: skip
+async def test_what_does_not_count_is_a_problem_with_its_status(
+    tmp_path, body, headers, status, reason
+):
+    async with desk(tmp_path) as (made, sent):
+        found, problem = await post(made.http, body, headers)
+        assert (found, problem["status"]) == (status, status)
+        assert problem.get("reason") == reason
+        assert problem["detail"].endswith(".")
+        assert sent == []
+        assert await cast(made) == []
+
+
+async def test_a_resource_that_is_needed_and_an_event_that_is_over_have_their_statuses(tmp_path):
+    async with desk(tmp_path, require="each-resource") as (made, _):
+        status, problem = await post(made.http, vote())
+        assert (status, problem["reason"]) == (400, "resource-required")
+        assert problem["outcomes"][0]["outcome"] == "refused"
+        await announce(made.journal, EVENT_ID, status="Started")
+        status, problem = await post(made.http, vote(resource="FrontEnd_IN_0"))
+        assert (status, problem["reason"]) == (409, "expired")
+
+
+async def test_some_that_count_make_it_a_202(tmp_path):
+    async with desk(tmp_path) as (made, _):
+        both = [{"EventId": EVENT_ID}, {"EventId": "unknown"}]
+        status, body = await post(made.http, json.dumps({"StartRequests": both}))
+        assert status == 202
+        assert [one["outcome"] for one in body["outcomes"]] == ["granted", "pending"]
+
+
+async def test_without_tokens_and_keys_http_is_read_only(tmp_path):
+    async with desk(tmp_path, http={"tokens": []}) as (made, _):
+        for headers in (JSON, {**JSON, "webhook-signature": "v1,eA=="}):
+            status, _ = await made.http.ask("POST", PATH, data=vote(), headers=headers)
+            assert status == 403
+
+
+async def test_while_the_journal_cannot_be_written_or_nobody_listens_it_is_a_503(tmp_path):
+    async with desk(tmp_path) as (made, _):
+        made.journal._store.connection.execute("PRAGMA query_only = ON")
+        for _ in range(2):
+            assert (await post(made.http, vote()))[0] == 503
+        made.runtime.take_local = None
+        assert (await post(made.http, vote()))[0] == 503
+
+
+async def test_one_caller_that_asks_too_often_is_asked_to_wait_and_no_other(tmp_path):
+    async with desk(tmp_path, dry_run=True) as (made, _):
+        found = await asyncio.gather(*(post(made.http, vote()) for _ in range(200)))
+        statuses = [status for status, _ in found]
+        assert set(statuses) == {202, 429}
+        assert statuses.count(202) >= 60
+        assert {body.get("reason") for status, body in found if status == 429} == {"rate-limited"}
+        assert (await made.control.ask("POST", PATH, data=vote(), headers=JSON))[0] == 202
+
+
+# --- the handshake of webhooks -------------------------------------------------------------------
+
+
+async def consent(made, **headers):
+    given = {name.replace("_", "-"): value for name, value in headers.items()}
+    async with made.http.session.options(made.http.base + PATH, headers=given) as answer:
+        return answer.status, answer.headers
+
+
+async def test_a_known_origin_is_given_consent_and_a_rate(tmp_path):
+    async with desk(tmp_path, http={"webhook_origins": ["EventGrid.example"]}) as (made, _):
+        status, headers = await consent(made, WebHook_Request_Origin="eventgrid.example")
+        assert (status, headers["WebHook-Allowed-Origin"]) == (200, "eventgrid.example")
+        assert (headers["WebHook-Allowed-Rate"], headers["Allow"]) == ("120", "POST, OPTIONS")
+        asked = {"WebHook_Request_Origin": "eventgrid.example", "WebHook_Request_Rate": "7"}
+        assert (await consent(made, **asked))[1]["WebHook-Allowed-Rate"] == "7"
+        for rate in ("0", "many", "-1", "9" * 12):
+            status, headers = await consent(made, **{**asked, "WebHook_Request_Rate": rate})
+            assert status == 400
+            assert "WebHook-Allowed-Origin" not in headers
+
+
+async def test_nobody_else_is_given_consent(tmp_path):
+    async with desk(tmp_path) as (made, _):
+        status, headers = await consent(made, WebHook_Request_Origin="evil.example")
+        assert status == 403
+        assert "WebHook-Allowed-Origin" not in headers
+        assert (await consent(made))[0] == 204

@@ -1,0 +1,28 @@
+"""The page about security names tests: each of them must be there."""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+TEST = re.compile(r"^(?:async )?def (test_\w+)", re.MULTILINE)
+
+
+def test_every_test_that_the_page_names_is_there():
+    files = list((ROOT / "tests").rglob("test_*.py"))
+    there = {name for path in files for name in TEST.findall(path.read_text(encoding="utf-8"))}
+    there |= {path.name for path in files} | {path.relative_to(ROOT).as_posix() for path in files}
+    named = set(re.findall(r"`((?:tests/[\w/]+/)?test_\w+(?:\.py)?)`", PAGE))
+    assert len(named) > 50
+    assert named - there == set()
+
+
+def test_every_threat_has_a_defence_and_a_test():
+    rows = [
+        line.strip("| ").split(" | ")
+        for line in PAGE.splitlines()
+        if re.search(r"`(tests/[\w/]+/)?test_", line)
+    ]
+    threats = [row for row in rows if len(row) > 1]
+    assert len(threats) > 30
+    assert [row[0] for row in threats if not 3 <= len(row) <= 4] == []

@@ -1,0 +1,125 @@
+"""The keys of the Kafka approval source, and what they come to."""
+
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from bridge.config import Config, ConfigError, load
+from bridge.plugins import find_approvals
+from sinks.kafka import KafkaApprovals, KafkaSettings, approvals
+from sinks.kafka.consumer import remembered
+
+
+def source(**more) -> KafkaApprovals:
+    return KafkaApprovals.model_validate(
+        {"type": "kafka", "bootstrap_servers": ["127.0.0.1:9092"], "trust": "transport"}
+        | {"topic": "approvals"}
+        | more
+    )
+
+
+def sink(topic: str) -> KafkaSettings:
+    return KafkaSettings.model_validate(
+        {"type": "kafka", "bootstrap_servers": ["127.0.0.1:9092"], "topic": topic}
+    )
+
+
+def configured(folder: Path, text: str) -> Config:
+    file = folder / "config.yaml"
+    file.write_text(text)
+    return load(file, {})
+
+
+def test_it_is_found_by_its_entry_point():
+    assert find_approvals("kafka") is approvals
+
+
+@pytest.mark.parametrize(
+    "topic", ["", "a/b", "a b", "approvals-{event_type}", "approvals-{subject}", "..", "x" * 250]
+)
+def test_a_topic_that_cannot_be_is_refused(topic: str):
+    with pytest.raises(ValidationError):
+        source(topic=topic)
+
+
+def test_the_topic_has_no_default_for_only_the_operator_knows_who_may_write_it():
+    with pytest.raises(ValidationError, match="topic"):
+        KafkaApprovals.model_validate(
+            {"type": "kafka", "bootstrap_servers": ["127.0.0.1:9092"], "trust": "transport"}
+        )
+
+
+def test_a_group_may_hold_names_of_the_place_and_no_others():
+    assert source(group="seb-{location}").group == "seb-{location}"
+    with pytest.raises(ValidationError, match="event_type"):
+        source(group="{event_type}")
+    with pytest.raises(ValidationError):
+        source(group="")
+
+
+@pytest.mark.parametrize(
+    ("events", "approved", "same"),
+    [
+        ("azure.events", "azure.approvals", False),
+        ("azure.events", "azure.events", True),
+        ("azure.{event_type}", "azure.approvals", False),
+        ("azure.{event_type}", "azure.reboot", True),
+        ("azure.{event_type}", "azure.other", True),
+        ("azure.{vm_name}", "azure.{vm_name}", True),
+        ("azure.{vm_name}", "azure.{location}", False),
+        ("azure.{vm_name}", "azure.approvals", False),
+    ],
+)
+def test_it_does_not_listen_where_a_sink_publishes(events: str, approved: str, same: bool):
+    assert source(topic=approved).overlaps(sink(events)) is same
+
+
+def test_it_says_in_a_sentence_where_approvals_come_from():
+    said = source(group="shared", tls=True).describe()
+    assert said == (
+        "come from Kafka topic approvals at 127.0.0.1:9092 over TLS, shared within group shared"
+    )
+
+
+def test_it_takes_the_connection_of_a_sink_and_nothing_else_of_it(tmp_path: Path):
+    config = configured(
+        tmp_path,
+        """
+sinks:
+  bus:
+    type: kafka
+    bootstrap_servers: [kafka-1.example:9093]
+    topic: events
+    mode: structured
+    tls: true
+    sasl: {mechanism: PLAIN, username: web, password: secret}
+approvals:
+  from:
+    bus: {sink: bus, topic: approvals, trust: transport}
+""",
+    )
+    bus, own = config.sinks["bus"], config.approvals.sources["bus"]
+    assert {key: getattr(own, key) for key in KafkaApprovals.SHARED} == {
+        key: getattr(bus, key) for key in KafkaApprovals.SHARED
+    }
+    assert own.topic == "approvals"
+
+
+def test_events_and_approvals_on_one_topic_are_a_configuration_error(tmp_path: Path):
+    with pytest.raises(ConfigError, match="topics of their own"):
+        configured(
+            tmp_path,
+            """
+sinks:
+  bus: {type: kafka, bootstrap_servers: [127.0.0.1], topic: events}
+approvals:
+  from:
+    bus: {sink: bus, topic: events, trust: transport}
+""",
+        )
+
+
+def test_places_are_those_of_this_topic_and_what_is_no_offset_is_left_out():
+    kept = {"a/0": "7", "a/11": "0", "b/0": "9", "a/x": "1", "a/2": "", "a/3": "-1", "a": "4"}
+    assert remembered(kept, "a") == {0: 7, 11: 0}

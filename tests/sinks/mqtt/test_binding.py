@@ -1,0 +1,212 @@
+"""CloudEvents as MQTT messages, without a server: modes, properties, what is retained and cleared."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import jsonschema_rs
+import pytest
+import yaml
+from support.cloudevents import HOSTILE, make
+
+from bridge.plugins import CloudEvent, Format, Place, Rejected
+from sinks.mqtt import MqttSettings
+from sinks.mqtt.binding import Binding, Presence
+from sinks.mqtt.errors import _REASONS, Answer, Greeting, message_refused
+
+PLACE = Place({"vm_id": "vm-1", "observer": "web-1"}, sink="plant")
+NOT_BEFORE = datetime(2026, 11, 15, 18, 29, 47, tzinfo=UTC).timestamp()
+NOW = NOT_BEFORE - 900
+
+
+def configured(**keys) -> MqttSettings:
+    return MqttSettings.model_validate({"type": "mqtt", "host": "127.0.0.1"} | keys)
+
+
+def news(kind: str, **data) -> CloudEvent:
+    made = make(1, key="A-1", **data)
+    envelope = {**made.envelope, "type": f"azure.scheduledevents.{kind}.v1"}
+    return CloudEvent.decode(json.dumps(envelope).encode())
+
+
+def messages(cloudevent: CloudEvent, response: str | None = None, **keys):
+    return Binding(configured(**keys), PLACE, None, response).messages(cloudevent, NOW)
+
+
+def test_a_structured_message_is_the_body_itself():
+    cloudevent = make(1, key="A-1", description=HOSTILE)
+    [message] = messages(cloudevent)
+    assert message.topic == "azure/scheduled-events/events/A-1"
+    assert message.payload == cloudevent.body
+    assert (message.qos, message.retain) == (1, False)
+    assert message.properties == {
+        "ContentType": "application/cloudevents+json; charset=utf-8",
+        "PayloadFormatIndicator": 1,
+    }
+
+
+def test_a_binary_message_has_attributes_as_user_properties_and_data_as_payload():
+    cloudevent = make(1, key="A-1", description=HOSTILE)
+    [message] = messages(cloudevent, mode="binary")
+    assert json.loads(message.payload) == cloudevent.data
+    assert message.properties["ContentType"] == "application/json"
+    named = message.properties["UserProperty"]
+    assert len(dict(named)) == len(named)
+    assert dict(named) == {
+        name: str(value)
+        for name, value in cloudevent.attributes.items()
+        if name != "datacontenttype"
+    }
+
+
+def test_a_subject_cannot_leave_its_level_of_the_topic():
+    [message] = messages(make(1, key="a/+/#$"))
+    assert message.topic == "azure/scheduled-events/events/a_____"
+
+
+KINDS = (
+    "scheduled",
+    "updated",
+    "started",
+    "completed",
+    "canceled",
+    "approval.granted",
+    "bridge.audited",
+)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_only_announcements_expire_an_hour_after_they_are_due(kind):
+    [message] = messages(news(kind), expiry=True)
+    expected = 900 + 3600 if kind in {"scheduled", "updated"} else None
+    assert message.properties.get("MessageExpiryInterval") == expected
+    [kept] = messages(news(kind))
+    assert "MessageExpiryInterval" not in kept.properties
+
+
+@pytest.mark.parametrize(
+    ("not_before", "seconds"),
+    [(None, None), ("2026-11-15T10:00:00Z", 1)],
+    ids=["unknown", "long ago"],
+)
+def test_an_announcement_that_is_late_or_has_no_time(not_before, seconds):
+    [message] = messages(news("scheduled", notBefore=not_before), expiry=True)
+    assert message.properties.get("MessageExpiryInterval") == seconds
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_state_is_retained_while_it_is_pending_and_cleared_when_it_has_ended(kind):
+    said, *clearing = messages(news(kind), retain_state=True)
+    assert said.retain is (kind in {"scheduled", "updated", "started"})
+    assert [(each.topic, each.payload, each.retain) for each in clearing] == (
+        [(said.topic, b"", True)] if kind in {"completed", "canceled"} else []
+    )
+    assert [each.retain for each in messages(news(kind))] == [False]
+
+
+def test_the_state_of_a_vm_that_will_be_deleted_lapses_since_nobody_may_tell_its_end():
+    last = news("started", terminal=True)
+    assert messages(last, retain_state=True)[0].properties["MessageExpiryInterval"] == 3600
+    assert "MessageExpiryInterval" not in messages(last)[0].properties
+    assert messages(last, retain_state=True, version="3.1.1")[0].retain
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_can_be_approved_says_where(kind):
+    approvable = kind in {"scheduled", "updated"}
+    [message] = messages(news(kind, approvable=approvable), "approvals/x")
+    told = (message.properties.get("ResponseTopic"), message.properties.get("CorrelationData"))
+    assert told == (("approvals/x", b"A-1") if approvable else (None, None))
+
+
+def test_a_format_has_its_own_words_and_content_type():
+    def encode(cloudevent: CloudEvent) -> bytes:
+        if cloudevent.key == "A-2":
+            raise Rejected("no words for it")
+        return b"<13>news"
+
+    binding = Binding(configured(), PLACE, Format(encode, "application/x-cef"))
+    [message] = binding.messages(make(1, key="A-1"), NOW)
+    assert message.payload == b"<13>news"
+    assert message.properties == {"ContentType": "application/x-cef", "PayloadFormatIndicator": 0}
+    with pytest.raises(Rejected, match="no words"):
+        binding.messages(make(1, key="A-2"), NOW)
+
+
+def test_presence_says_who_and_since_when():
+    presence = Presence.of(configured(), PLACE, "me")
+    assert presence is not None
+    now = datetime(2026, 11, 15, 18, 0, 0, 5, tzinfo=UTC)
+    who = {"observer": "web-1", "vmId": "vm-1", "client": "me"}
+    birth = presence.online(now)
+    assert (birth.topic, birth.retain) == ("azure/scheduled-events/bridges/web-1", True)
+    assert json.loads(birth.payload) == {"status": "online", **who, "since": "2026-11-15T18:00:00Z"}
+    stopped = json.loads(presence.offline(now).payload)
+    assert stopped == {
+        "status": "offline",
+        **who,
+        "since": "2026-11-15T18:00:00Z",
+        "reason": "stopped",
+    }
+    lost = json.loads(presence.will().payload)
+    assert lost == {"status": "offline", **who, "since": None, "reason": "lost"}
+
+
+def test_there_is_no_presence_where_it_is_not_wanted_or_the_vm_has_no_name():
+    assert Presence.of(configured(birth_topic=None), PLACE, "me") is None
+    assert Presence.of(configured(), Place(), "me") is None
+
+
+@pytest.mark.parametrize("code", sorted(_REASONS), ids=hex)
+def test_every_reason_is_a_sentence(code):
+    said = str(message_refused(code, "t", "words"))
+    assert said.startswith("the server ")
+    assert said.endswith(": words (topic t)")
+
+
+def test_a_reason_that_nobody_knows_waits_and_is_told_by_its_number():
+    assert str(message_refused(0xFE, "t")) == "the server answers with code 0xfe (topic t)"
+
+
+def test_what_a_server_says_is_cut_and_kept_on_one_line():
+    class Code:
+        value = 0x87
+
+    class Properties:
+        ReasonString = "a\nb" + "x" * 1000
+
+    read = Answer.read(Code, Properties)
+    assert read.said.startswith("a b")
+    assert len(read.said) <= 200
+    assert not read.ok
+
+
+def test_a_greeting_without_properties_has_what_the_standard_says():
+    class Flags:
+        session_present = True
+
+    assert Greeting.read(Flags, None) == Greeting(session_present=True)
+
+
+ASYNCAPI = yaml.safe_load(
+    (Path(__file__).parents[3] / "schemas/asyncapi.yaml").read_text(encoding="utf-8")
+)
+
+
+def test_asyncapi_has_our_topics_and_everything_that_goes_there():
+    channels = ASYNCAPI["channels"]
+    assert channels["mqttEvents"]["address"] == configured().topic
+    assert channels["mqttEvents"]["messages"] == channels["events"]["messages"]
+    assert channels["mqttBridges"]["address"] == configured().birth_topic
+
+
+@pytest.mark.parametrize("which", ["online", "offline", "will"])
+def test_presence_is_what_asyncapi_says(which):
+    schema = ASYNCAPI["channels"]["mqttBridges"]["messages"]["presence"]["payload"]
+    check = jsonschema_rs.validator_for(schema, validate_formats=True)
+    presence = Presence.of(configured(), PLACE, "me")
+    assert presence is not None
+    said = json.loads(getattr(presence, which)().payload)
+    check.validate(said)
+    assert said.keys() <= schema["properties"].keys()
+    assert not check.is_valid({**said, "status": "asleep"})

@@ -1,0 +1,273 @@
+"""The keys of the MQTT sink: what they mean, and one clear sentence for each mistake."""
+
+import re
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from bridge.config import load
+from bridge.plugins import TLS, Place, SinkSettings
+from sinks.mqtt import MqttSettings
+from sinks.mqtt.connection import find_door, log_in
+from sinks.mqtt.settings import name_client
+from sinks.mqtt.topics import may_meet, validate_filter
+
+PLACE = Place({"vm_id": "id/1", "vm_name": "web-1", "observer": "web~1"}, sink="plant")
+LOGIN = {"username": "ann", "password": "s3cret"}
+
+
+def configured(**keys) -> MqttSettings:
+    return MqttSettings.model_validate({"type": "mqtt", "host": "127.0.0.1"} | keys)
+
+
+def refused(**keys) -> str:
+    with pytest.raises(ValidationError) as told:
+        configured(**keys)
+    [problem] = told.value.errors()
+    assert "s3cret" not in problem["msg"]
+    return problem["msg"]
+
+
+def test_the_defaults_are_those_of_the_contract():
+    made = configured()
+    assert (made.topic, made.mode, made.qos) == (
+        "azure/scheduled-events/events/{subject}",
+        "structured",
+        1,
+    )
+    assert (made.version, made.keep_alive, made.transport) == ("5", 15, "tcp")
+    assert (made.expiry, made.retain_state, made.response_topic) == (False, False, None)
+    assert made.birth_topic == "azure/scheduled-events/bridges/{observer}"
+
+
+@pytest.mark.parametrize(
+    ("keys", "port"),
+    [
+        ({}, 1883),
+        ({"tls": True}, 8883),
+        ({"transport": "websockets"}, 80),
+        ({"transport": "websockets", "tls": True}, 443),
+        ({"port": 9001, "tls": True}, 9001),
+    ],
+)
+def test_the_port_follows_from_the_way_there(keys, port):
+    assert configured(**keys).address == ("127.0.0.1", port)
+
+
+@pytest.mark.parametrize(
+    ("host", "server"),
+    [
+        ("mqtt.example", "mqtt.example:1883"),
+        (" mqtt-1.example ", "mqtt-1.example:1883"),
+        ("[::1]", "[::1]:1883"),
+        ("::1", "[::1]:1883"),
+    ],
+)
+def test_a_host_is_a_name_or_an_address(host, server):
+    assert configured(host=host).server == server
+
+
+@pytest.mark.parametrize("host", ["mqtt://a", "a:1883", "a/b", "a b", "ä", "tcp://a:1"])
+def test_what_is_no_host_is_refused(host):
+    assert "is not a host; write its name or address, and port apart" in refused(host=host)
+
+
+@pytest.mark.parametrize("written", ["5", 5, 5.0, "5.0"], ids=repr)
+def test_the_version_may_be_written_as_a_number(written):
+    assert configured(version=written).version == "5"
+
+
+@pytest.mark.parametrize("written", ["3.1.1", "5"])
+def test_the_version_may_stand_in_the_file_without_quotes(tmp_path, written):
+    file = tmp_path / "config.yaml"
+    file.write_text(f"sinks: {{plant: {{type: mqtt, host: 127.0.0.1, version: {written}}}}}")
+    assert load(file, {}).sinks["plant"].version == written
+
+
+@pytest.mark.parametrize("written", ["4", 3.1, True, None, "3.1"], ids=repr)
+def test_other_versions_are_refused(written):
+    assert "'5' or '3.1.1'" in refused(version=written)
+
+
+@pytest.mark.parametrize("written", [2, "2"], ids=["number", "text"])
+def test_qos_2_is_refused_with_the_reason(written):
+    said = refused(qos=written)
+    assert (
+        "2 is refused: the library reports success for QoS 2 messages that the server rejected"
+        in said
+    )
+    assert "use 1" in said
+    assert "0 or 1" in refused(qos=3)
+
+
+OLD = {"version": "3.1.1"}
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({**OLD, "mode": "binary"}, "mode: binary needs version: 5"),
+        ({**OLD, "expiry": True}, "expiry needs version: 5"),
+        ({**OLD, "response_topic": "a"}, "response_topic needs version: 5"),
+        ({"mode": "binary", "format": "cloudevents"}, "format is for mode: structured"),
+        ({"retain_state": True, "topic": "a/b"}, "retain_state needs {subject} in topic"),
+        ({"password": "s3cret"}, "password is of no use without username"),
+        ({"path": "/mqtt"}, "path and headers are for transport: websockets"),
+        ({"headers": {"a": "s3cret"}}, "path and headers are for transport: websockets"),
+        ({"transport": "websockets", "path": "mqtt"}, "'mqtt' is not a path; write it as /mqtt"),
+        ({"transport": "websockets", "path": "/a\r\nb"}, "is not a path"),
+        ({"transport": "websockets", "headers": {"a:": "b"}}, "is not the name of a header"),
+        ({"transport": "quic"}, "'tcp' or 'websockets'"),
+        ({"alpn": ["mqtt"]}, "alpn is of no use without tls"),
+        ({"alpn": [""], "tls": True}, "is not the name of a protocol"),
+        ({"keep_alive": "0s"}, "greater than or equal to 1"),
+        ({"keep_alive": "2d"}, "less than or equal to 65535"),
+        ({"port": 0}, "greater than or equal to 1"),
+        ({"client_id": ""}, "1 to 1024 printable ASCII characters"),
+        ({"client_id": "ä"}, "1 to 1024 printable ASCII characters"),
+        ({"client_id": "{subject}"}, "{subject} is not known; there are observer"),
+        ({"topic": ""}, "a topic is not empty"),
+        ({"topic": "a/+/b"}, "holds a wildcard, + or #"),
+        ({"topic": "a/#"}, "holds a wildcard, + or #"),
+        ({"topic": "$SYS/a"}, "begins with $, which is the server's own"),
+        ({"topic": "a\x00"}, "a topic holds no control characters"),
+        ({"topic": "x" * 65000}, "a topic has at most 64511 bytes"),
+        ({"topic": "{nonsense}"}, "{nonsense} is not known; there are subject, observer"),
+        ({"topic": "a/{subject"}, "'a/{subject' has a brace too few or too many"),
+        ({"client_id": "seb-vm_id}"}, "'seb-vm_id}' has a brace too few or too many"),
+        ({"birth_topic": "a/{subject}"}, "{subject} is not known; there are observer"),
+        ({"response_topic": "a/+"}, "holds a wildcard"),
+        ({"topic": "a/{subject}", "birth_topic": "a/{vm_id}"}, "must not be the same"),
+        ({"topic": "a/{subject}", "response_topic": "a/b"}, "must not be the same"),
+    ],
+)
+def test_each_mistake_is_told_in_one_sentence(keys, said):
+    assert said in refused(**keys)
+
+
+@pytest.mark.parametrize(
+    ("keys", "what"),
+    [
+        (LOGIN, "password would go to far.example in clear text"),
+        ({"transport": "websockets", "headers": {"authorization": "s3cret"}}, "headers would go"),
+    ],
+)
+def test_secrets_do_not_leave_the_machine_in_clear_text_unless_that_is_meant(keys, what):
+    assert what in refused(host="far.example", **keys)
+    assert configured(host="far.example", tls=True, **keys)
+    assert configured(host="far.example", insecure=True, **keys)
+    assert configured(**keys)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "meet"),
+    [
+        ("a/b", "a/b", True),
+        ("a/b", "a/c", False),
+        ("a/b", "a/b/c", False),
+        ("a/{subject}", "a/b", True),
+        ("a/{subject}", "a/{vm_id}", True),
+        ("a/x-{subject}", "a/y-{vm_id}", False),
+        ("a/x-{subject}", "a/x", False),
+        ("a/{subject}-x", "a/{vm_id}-y", False),
+        ("a/{subject}", "a/b/c", False),
+        ("a/{subject}", "a/+", True),
+        ("a/{subject}", "a/#", True),
+        ("a", "a/#", True),
+        ("a", "b/#", False),
+        ("a/b/c", "#", True),
+        ("azure/scheduled-events/events/{subject}", "azure/scheduled-events/approvals", False),
+        ("azure/scheduled-events/events/{subject}", "azure/scheduled-events/+", False),
+        ("azure/scheduled-events/events/{subject}", "azure/+/events/+", True),
+    ],
+)
+def test_topics_that_may_meet_are_seen(one, other, meet):
+    assert may_meet(one, other) is meet
+    assert may_meet(other, one) is meet
+
+
+@pytest.mark.parametrize("good", ["a", "a/+/b", "a/#", "#", "+", "{vm_name}/+"])
+def test_filters_that_mqtt_takes(good):
+    assert validate_filter(good) == good
+
+
+@pytest.mark.parametrize("bad", ["", "a+/b", "a/#/b", "a#", "$SYS/#", "{subject}"])
+def test_filters_that_mqtt_does_not_take_are_refused(bad):
+    with pytest.raises(ValueError):
+        validate_filter(bad)
+
+
+def test_the_client_is_named_after_the_vm_and_the_sink():
+    assert name_client(None, PLACE, "sink") == "seb-id_1-sink-plant"
+    assert name_client("x-{vm_name}", PLACE, "sink") == "x-web-1"
+
+
+def test_the_client_of_a_vm_without_a_name_is_told_apart_by_chance_and_keeps_its_id():
+    nameless = name_client(None, Place(sink="plant"), "sink")
+    assert nameless == name_client(None, Place(sink="plant"), "sink")
+    assert nameless.startswith("seb-")
+    assert nameless != "seb-sink-plant"
+
+
+def test_it_says_what_it_will_do_and_no_secret():
+    made = configured(tls={"certificate": "c.pem"}, retain_state=True, **LOGIN)
+    assert made.describe() == (
+        "publishes CloudEvents in structured mode to MQTT topic "
+        "azure/scheduled-events/events/{subject} with QoS 1 at 127.0.0.1:8883 by MQTT 5 "
+        "over TLS with a client certificate, as user ann; retains what is pending"
+    )
+    assert configured(response_topic="a/b").describe().endswith("; asks for answers on a/b")
+    wss = configured(transport="websockets", tls={"insecure": True}).describe()
+    assert wss.endswith("by MQTT 5 in WebSockets (/mqtt) over TLS that checks nothing")
+    assert "s3cret" not in repr(made) + made.describe() + made.model_dump_json()
+
+
+def test_credentials_are_equal_until_a_file_changes(tmp_path):
+    password = tmp_path / "password"
+    password.write_text("first-one")
+    made = configured(username="ann", password={"file": str(password)}, tls=True, alpn=["mqtt"])
+    before = log_in(made)
+    assert log_in(made) == before
+    assert "first-one" not in repr(find_door(made, "me", 1))
+    password.write_text("three")
+    assert log_in(made).password == "three"
+    assert log_in(made) != before
+
+
+def test_protocols_are_named_in_a_context_of_ones_own():
+    assert (
+        log_in(configured(tls=True, alpn=["mqtt"])).context
+        is not log_in(configured(tls=True)).context
+    )
+
+
+def test_a_line_break_in_a_header_is_not_sent(tmp_path):
+    file = tmp_path / "token"
+    file.write_text("a\r\nb: c")
+    made = configured(transport="websockets", headers={"x": {"file": str(file)}})
+    with pytest.raises(Exception, match="the header x holds line breaks"):
+        log_in(made)
+
+
+def test_the_settings_are_those_of_every_sink_and_the_connection_has_no_client_id():
+    assert issubclass(MqttSettings, SinkSettings)
+    assert "client_id" not in MqttSettings.__mro__[1].model_fields
+
+
+GUIDE = (Path(__file__).parents[3] / "docs/sinks/mqtt.md").read_text(encoding="utf-8")
+
+
+def test_the_guide_names_every_key():
+    own = set(MqttSettings.model_fields) - set(SinkSettings.model_fields)
+    keys = "\n".join(line for line in GUIDE.splitlines() if line.startswith("| `"))
+    assert [key for key in sorted(own | set(TLS.model_fields)) if f"`{key}`" not in keys] == []
+
+
+def test_the_examples_of_the_guide_for_the_sink_are_good_configurations(tmp_path):
+    examples = re.findall(r"```yaml\n(.*?)```", GUIDE.partition("## Approvals")[0], re.DOTALL)
+    assert len(examples) == 2
+    for example in examples:
+        file = tmp_path / "config.yaml"
+        file.write_text(example)
+        assert {sink.type for sink in load(file, {}).sinks.values()} == {"mqtt"}

@@ -1,0 +1,184 @@
+"""The keys of the MQTT approval source, and what they come to."""
+
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from bridge.config import Config, ConfigError, load
+from bridge.plugins import find_approvals
+from sinks.mqtt import MqttApprovals, MqttSettings, approvals
+from sinks.mqtt.network import unreadable
+
+
+def source(**more) -> MqttApprovals:
+    return MqttApprovals.model_validate(
+        {"type": "mqtt", "host": "127.0.0.1", "topic": "approvals", "trust": "transport"} | more
+    )
+
+
+def sink(**more) -> MqttSettings:
+    return MqttSettings.model_validate({"type": "mqtt", "host": "127.0.0.1"} | more)
+
+
+def configured(folder: Path, text: str) -> Config:
+    file = folder / "config.yaml"
+    file.write_text(text)
+    return load(file, {})
+
+
+def test_it_is_found_by_its_entry_point():
+    assert find_approvals("mqtt") is approvals
+
+
+@pytest.mark.parametrize(
+    "topic",
+    ["approvals", "a/+/b", "a/#", "#", "+", "/", "a/{vm_name}/{location}", "$share/group/a/+/#"],
+)
+def test_a_topic_may_hold_wildcards_and_names(topic: str):
+    assert source(topic=topic).topic == topic
+
+
+@pytest.mark.parametrize(
+    "topic",
+    [
+        "",
+        "a/#/b",
+        "a#",
+        "a+/b",
+        "$SYS/a",
+        "{subject}",
+        "a\0b",
+        "x" * 70_000,
+        5,
+        "$share",
+        "$share/",
+        "$share/group",
+        "$share/group/",
+        "$share/+/a",
+        "$share/g/$SYS/a",
+    ],
+)
+def test_a_topic_that_cannot_be_is_refused(topic: object):
+    with pytest.raises(ValidationError):
+        source(topic=topic)
+
+
+def test_the_topic_and_whom_to_trust_have_no_default():
+    with pytest.raises(ValidationError, match=r"trust\n(.|\n)*topic\n"):
+        MqttApprovals.model_validate({"type": "mqtt", "host": "127.0.0.1"})
+
+
+def test_only_mqtt_5_lets_us_say_how_long_a_session_is_kept():
+    assert source().session_expiry == 86400
+    assert source(version="3.1.1").version == "3.1.1"
+    with pytest.raises(ValidationError, match="session_expiry needs version: 5"):
+        source(version="3.1.1", session_expiry="1d")
+
+
+@pytest.mark.parametrize("expiry", ["0s", "-1s", "200y", "forever", 4294967295])
+def test_a_session_that_is_not_kept_or_never_ends_is_refused(expiry: object):
+    with pytest.raises(ValidationError, match="session_expiry"):
+        source(session_expiry=expiry)
+
+
+@pytest.mark.parametrize(
+    ("approved", "same"),
+    [
+        ("azure/scheduled-events/approvals", False),
+        ("azure/scheduled-events/approvals/#", False),
+        ("azure/scheduled-events/+", False),
+        ("azure/scheduled-events/events/1", True),
+        ("azure/scheduled-events/events/+", True),
+        ("azure/scheduled-events/bridges/+", True),
+        ("azure/scheduled-events/#", True),
+        ("azure/+/+/+", True),
+        ("#", True),
+        ("$share/group/azure/scheduled-events/#", True),
+        ("$share/group/azure/scheduled-events/approvals", False),
+        ("$share/azure/scheduled-events/events", False),
+    ],
+)
+def test_it_does_not_listen_where_a_sink_publishes(approved: str, same: bool):
+    assert source(topic=approved).overlaps(sink()) is same
+
+
+def test_a_birth_that_is_not_told_is_nowhere_to_listen():
+    listening = source(topic="azure/scheduled-events/bridges/+")
+    assert listening.overlaps(sink())
+    assert not listening.overlaps(sink(birth_topic=None))
+
+
+def test_it_says_in_a_sentence_where_approvals_come_from():
+    assert source(tls=True, username="web", password="x").describe() == (
+        "come from MQTT topic approvals at 127.0.0.1:8883 by MQTT 5 over TLS, as user web"
+    )
+
+
+def test_it_takes_the_connection_of_a_sink_and_nothing_else_of_it(tmp_path: Path):
+    config = configured(
+        tmp_path,
+        """
+sinks:
+  plant:
+    type: mqtt
+    host: broker.example
+    tls: true
+    username: web
+    password: secret
+    client_id: only-the-sinks
+    qos: 0
+approvals:
+  from:
+    plant: {sink: plant, topic: azure/scheduled-events/approvals, trust: transport}
+""",
+    )
+    plant, own = config.sinks["plant"], config.approvals.sources["plant"]
+    assert {key: getattr(own, key) for key in MqttApprovals.SHARED} == {
+        key: getattr(plant, key) for key in MqttApprovals.SHARED
+    }
+    assert own.client_id is None
+
+
+def test_events_and_approvals_on_one_topic_are_a_configuration_error(tmp_path: Path):
+    with pytest.raises(ConfigError, match="topics of their own"):
+        configured(
+            tmp_path,
+            """
+sinks:
+  plant: {type: mqtt, host: 127.0.0.1}
+approvals:
+  from:
+    plant: {sink: plant, topic: azure/#, trust: transport}
+""",
+        )
+
+
+def test_a_message_that_paho_cannot_read_still_has_a_number():
+    message = unreadable(0x33, b"\x00\x03a/b\x01\x02\x05broken")
+    assert (message.mid, message.qos, message.retain, message.topic) == (0x0102, 1, True, "a/b")
+    assert message.payload == b"\x00\x03a/b\x01\x02\x05broken"
+    assert unreadable(0x30, b"\x00\x01a").mid == 0
+
+
+@pytest.mark.parametrize("packet", [b"", b"\x00", b"\x00\x05a", b"\x00\x01a\x01"])
+def test_a_message_whose_number_cannot_be_found_is_given_up(packet: bytes):
+    assert unreadable(0x32, packet) is None
+    assert unreadable(0x34, b"\x00\x01a\x00\x01") is None
+
+
+GUIDE = (Path(__file__).parents[3] / "docs/sinks/mqtt.md").read_text(encoding="utf-8")
+
+
+def test_the_guide_names_every_key():
+    chapter = GUIDE.split("## Approvals")[1]
+    own = MqttApprovals.model_fields.keys() - {"type"}
+    assert [key for key in own if f"`{key}`" not in chapter] == []
+
+
+@pytest.mark.parametrize("block", [b for b in GUIDE.split("```yaml\n")[1:] if "approvals:" in b])
+def test_the_guides_examples_are_configurations(tmp_path: Path, block: str):
+    file = tmp_path / "config.yaml"
+    file.write_text(block.split("```", maxsplit=1)[0])
+    config = load(file, {"EVENT_GRID_CLIENT": "vm-1"})
+    assert [source.type for source in config.approvals.sources.values()] == ["mqtt"]

@@ -1,0 +1,114 @@
+"""What the reader of approvals makes of an MQTT message."""
+
+import json
+
+import pytest
+
+from bridge.policy.message import APPROVE, Malformed, NotForUs, read
+from sinks.mqtt.subscription import Arrival, body_of, headers_of
+
+EVENT = "602D9444-D2CD-49C7-8624-8643E7171297"
+BODY = json.dumps({"eventId": EVENT, "approver": "orders"}).encode()
+ATTRIBUTES = [
+    ("specversion", "1.0"),
+    ("id", "1"),
+    ("source", "/orders"),
+    ("type", APPROVE),
+]
+
+
+def said(arrival: Arrival, *, signed: bool = False):
+    (approval,) = read(body_of(arrival, signed=signed), headers_of(arrival))
+    return approval
+
+
+def test_plain_json_needs_no_properties():
+    assert said(Arrival(BODY)).event_id == EVENT
+
+
+def test_in_binary_mode_the_user_properties_are_the_attributes():
+    approval = said(Arrival(BODY, "application/json", ATTRIBUTES))
+    assert (approval.key, approval.id, approval.approver) == ("/orders\x1f1", "1", "orders")
+
+
+def test_the_javascript_sdk_repeats_the_content_type_as_a_user_property():
+    user = [*ATTRIBUTES, ("datacontenttype", "application/json")]
+    assert said(Arrival(BODY, "application/json", user)).id == "1"
+
+
+def test_in_structured_mode_the_payload_counts_and_user_properties_do_not():
+    envelope = {**dict(ATTRIBUTES), "data": json.loads(BODY)}
+    repeated = [*ATTRIBUTES, ("id", "another")]
+    arrival = Arrival(
+        json.dumps(envelope).encode(), "Application/CloudEvents+json; charset=utf-8", repeated
+    )
+    assert said(arrival).id == "1"
+
+
+def test_user_properties_without_a_specversion_are_somebody_elses():
+    user = [("id", "7"), ("type", "azure.scheduledevents.started.v1"), ("trace", "x")]
+    assert headers_of(Arrival(BODY, None, user)) == []
+    assert said(Arrival(BODY, None, user)).id.startswith("sha256-")
+
+
+def test_a_user_property_is_not_the_content_type():
+    user = [("content-type", "application/cloudevents+json"), *ATTRIBUTES]
+    assert said(Arrival(BODY, None, user)).id == "1"
+
+
+@pytest.mark.parametrize("name", ["id", "ID", "specversion", "source", "type"])
+def test_an_attribute_that_stands_twice_is_refused(name: str):
+    with pytest.raises(Malformed, match="stands twice"):
+        said(Arrival(BODY, "application/json", [*ATTRIBUTES, (name, "x")]))
+
+
+@pytest.mark.parametrize("missing", ["id", "source", "type"])
+def test_an_attribute_that_is_missing_is_not_made_up(missing: str):
+    user = [pair for pair in ATTRIBUTES if pair[0] != missing]
+    with pytest.raises(Malformed, match=missing):
+        said(Arrival(BODY, "application/json", user))
+
+
+def test_other_cloudevents_of_ours_are_not_for_us():
+    user = [*ATTRIBUTES[:3], ("type", "azure.scheduledevents.started.v1")]
+    with pytest.raises(NotForUs):
+        said(Arrival(BODY, "application/json", user))
+
+
+def test_what_signs_a_message_is_passed_on():
+    user = [("webhook-id", "msg_1"), ("Webhook-Timestamp", "1"), ("webhook-signature", "v1,x")]
+    assert headers_of(Arrival(BODY, None, user)) == [
+        ("webhook-id", b"msg_1"),
+        ("webhook-timestamp", b"1"),
+        ("webhook-signature", b"v1,x"),
+    ]
+    assert said(Arrival(BODY, None, user)).id == "msg_1"
+
+
+def test_an_empty_answer_approves_what_it_answers():
+    approval = said(Arrival(b"", correlation=EVENT.encode()))
+    assert (approval.event_id, approval.decision, approval.approver) == (EVENT, "approve", None)
+
+
+@pytest.mark.parametrize(
+    "arrival",
+    [
+        Arrival(b""),
+        Arrival(b"", correlation=b""),
+        Arrival(b"", correlation=b"\xff\xfe"),
+        Arrival(b"", correlation=b"two words"),
+        Arrival(b"", correlation=b'"}'),
+        Arrival(b"", correlation=b"x" * 129),
+        Arrival(b"", "application/json", ATTRIBUTES, EVENT.encode()),
+        Arrival(b"{}", correlation=EVENT.encode()),
+        Arrival(b"null", correlation=EVENT.encode()),
+    ],
+)
+def test_nothing_else_is_completed_from_correlation_data(arrival: Arrival):
+    with pytest.raises(Malformed):
+        said(arrival)
+
+
+def test_where_a_signature_is_needed_an_empty_answer_approves_nothing():
+    with pytest.raises(Malformed):
+        said(Arrival(b"", correlation=EVENT.encode()), signed=True)

@@ -1,0 +1,94 @@
+"""A SIEM that is down for an hour, by a clock that runs fast."""
+
+import asyncio
+import contextlib
+import json
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from support.far_side import until
+from support.journal_tools import about, everything, opened
+from support.splunk_server import TOKEN, splunk_server
+
+from bridge.delivery import dispatcher
+from bridge.delivery.workers import Fleet
+from bridge.journal.cursors import dead_letters
+from bridge.plugins import Place, SinkSettings, find_sink
+
+SPEED = 3600
+"""An hour passes in a second."""
+NAMES = ("record", "siem")
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """The dispatchers' own time, and their waits, are that much faster."""
+    began, real, heard = time.time(), time.monotonic(), dispatcher.heard
+
+    def passed() -> float:
+        return (time.monotonic() - real) * SPEED
+
+    async def hear(news, seconds):
+        return await heard(news, None if seconds is None else seconds / SPEED)
+
+    fast = SimpleNamespace(time=lambda: began + passed(), monotonic=passed)
+    monkeypatch.setattr(dispatcher, "time", fast)
+    monkeypatch.setattr(dispatcher, "heard", hear)
+    return fast
+
+
+@contextlib.asynccontextmanager
+async def fleet_of(journal):
+    async with asyncio.TaskGroup() as group:
+        fleet = Fleet(journal, Place, {}, group)
+        try:
+            yield fleet
+        finally:
+            await fleet.stop()
+
+
+def configured(kind: str, **keys) -> SinkSettings:
+    return find_sink(kind).settings.model_validate({"type": kind, **keys})
+
+
+def ids(path: Path) -> list[str]:
+    content = path.read_text() if path.exists() else ""
+    return [json.loads(line)["id"] for line in content.splitlines()]
+
+
+def ordered(found: list[str]) -> dict[str, list[str]]:
+    keys = dict.fromkeys(name.partition("/")[0] for name in found)
+    return {key: [name for name in found if name.startswith(f"{key}/")] for key in keys}
+
+
+async def test_after_an_hour_without_it_a_siem_gets_all_and_the_others_never_waited(
+    clock, tmp_path
+):
+    async with (
+        splunk_server() as server,
+        opened(tmp_path / "journal.db", *NAMES) as journal,
+        fleet_of(journal) as fleet,
+    ):
+        record = configured("file", path=str(tmp_path / "record"), fsync=False)
+        siem = configured("splunk", url=server.url, token=TOKEN)
+        await fleet.employ({"record": record, "siem": siem})
+        await server.down()
+        sent: list[str] = []
+        began = clock.time()
+        for number in range(12):
+            news = [about(f"event-{key}", number) for key in "abc"]
+            await journal.append(news, clock.time())
+            sent.extend(one.id for one in news)
+            await until(lambda: len(ids(tmp_path / "record")) == len(sent))
+            await asyncio.sleep(300 / SPEED)
+        await until(lambda: clock.time() - began > 3600)
+        assert fleet.status["siem"].state == "unavailable"
+        assert fleet.status["siem"].attempts_failed >= 3
+        assert len(await journal.run(lambda store: everything(store, "siem"))) == 36
+        await server.up()
+        assert await fleet.drain(10) == 0
+        assert ordered(ids(tmp_path / "record")) == ordered(sent)
+        assert ordered(server.ids) == ordered(sent)
+        assert await journal.run(dead_letters) == []

@@ -1,0 +1,366 @@
+"""One session with a receiver that has good and bad days, over real HTTP."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator
+from email.utils import formatdate
+from typing import Any
+
+import pytest
+import standardwebhooks
+from support.cloudevents import batch, make
+from support.far_side import until
+from support.sink_contract import Leftovers, cancel
+from support.token_server import granted, token_server
+from support.webhook_receiver import Receiver, after, endless, raw, receiving, says
+
+from bridge.plugins import Gone, Place, Rejected, Result, Send, Unavailable
+from sinks.webhook import WebhookSettings, sink
+
+SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+OTHER = "whsec_" + "QUJD" * 8
+PLACE = Place({"vm_name": "web-1"}, sink="hook")
+
+
+@pytest.fixture
+async def receiver() -> AsyncIterator[Receiver]:
+    async with receiving() as made:
+        yield made
+
+
+@contextlib.asynccontextmanager
+async def session(receiver: Receiver, **keys: Any) -> AsyncIterator[Send]:
+    given = {"type": "webhook", "url": receiver.url, **keys}
+    async with sink.open(WebhookSettings.model_validate(given), PLACE) as send:
+        yield send
+
+
+async def attempt(receiver: Receiver, sent=None, **keys: Any) -> list[Result]:
+    async with session(receiver, **keys) as send:
+        return list(await send(sent if sent is not None else [make()]))
+
+
+# --- what goes out ----------------------------------------------------------------------------
+
+
+async def test_a_request_says_who_asks_and_nothing_of_ours_is_followed_or_unpacked(receiver):
+    assert await attempt(receiver, url=receiver.url + "/a%2Fb?x=%20&y=1") == [None]
+    [got] = receiver.got
+    assert (got.method, got.path) == ("POST", "/hook/a%2Fb?x=%20&y=1")
+    assert got.headers["User-Agent"].startswith("scheduled-events-bridge/")
+    assert got.headers["Accept-Encoding"] == "identity"
+    assert got.headers["Content-Length"] == str(len(got.body))
+    assert got.headers["Content-Type"] == "application/cloudevents+json; charset=utf-8"
+    assert "Cookie" not in got.headers
+
+
+async def test_what_is_signed_verifies_with_the_public_library(receiver):
+    [sent] = batch(1)
+    assert await attempt(receiver, [sent], secret=[SECRET, OTHER]) == [None]
+    [got] = receiver.got
+    assert got.headers["webhook-id"] == sent.id
+    assert abs(int(got.headers["webhook-timestamp"]) - time.time()) < 30
+    for key in (SECRET, OTHER):
+        headers = {name.lower(): value for name, value in got.headers.items()}
+        standardwebhooks.Webhook(key).verify(got.body, headers)
+    with pytest.raises(standardwebhooks.WebhookVerificationError):
+        standardwebhooks.Webhook(SECRET).verify(got.body + b" ", headers)
+
+
+async def test_each_attempt_is_signed_for_its_own_time_under_the_same_id(receiver, monkeypatch):
+    [sent] = batch(1)
+    receiver.answers.append(says(500))
+    async with session(receiver, secret=SECRET) as send:
+        assert type((await send([sent]))[0]) is Unavailable
+        later = time.time() + 90
+        monkeypatch.setattr("sinks.webhook.delivery.time.time", lambda: later)
+        assert await send([sent]) == [None]
+    first, second = receiver.got
+    assert first.headers["webhook-id"] == second.headers["webhook-id"] == sent.id
+    assert int(second.headers["webhook-timestamp"]) == int(later)
+    assert first.headers["webhook-signature"] != second.headers["webhook-signature"]
+
+
+async def test_what_is_not_signed_has_no_such_headers(receiver):
+    await attempt(receiver)
+    assert not [name for name in receiver.got[0].headers if name.lower().startswith("webhook-")]
+
+
+async def test_a_rotated_key_is_used_with_the_next_batch(receiver, tmp_path):
+    file = tmp_path / "key"
+    file.write_text(SECRET)
+    async with session(receiver, secret={"file": str(file)}) as send:
+        assert await send([make(1)]) == [None]
+        file.write_text(OTHER + "\n")
+        assert await send([make(2)]) == [None]
+        file.write_text("nonsense")
+        [problem] = await send([make(3)])
+    assert str(problem).startswith("secret: a key begins with whsec_")
+    assert "nonsense" not in str(problem)
+    for key, got in zip((SECRET, OTHER), receiver.got, strict=True):
+        standardwebhooks.Webhook(key).verify(
+            got.body, {name.lower(): value for name, value in got.headers.items()}
+        )
+
+
+@pytest.mark.parametrize(
+    ("keys", "header"),
+    [
+        ({"bearer": "t0p"}, "Bearer t0p"),
+        ({"basic": {"username": "änn", "password": "p:w"}}, "Basic w6RubjpwOnc="),
+        ({"headers": {"Authorization": "Splunk x y"}}, "Splunk x y"),
+    ],
+)
+async def test_credentials_are_one_header(receiver, keys, header):
+    assert await attempt(receiver, **keys) == [None]
+    assert receiver.got[0].headers["Authorization"] == header
+    assert "Cache-Control" not in receiver.got[0].headers
+
+
+async def test_a_token_in_the_query_is_kept_from_caches(receiver):
+    assert await attempt(receiver, url=f"{receiver.url}?access_token=x") == [None]
+    assert receiver.got[0].headers["Cache-Control"] == "no-store"
+
+
+async def test_headers_may_come_from_files_which_cannot_break_out_of_them(receiver, tmp_path):
+    file = tmp_path / "header"
+    file.write_text("one\n")
+    keys = {"X-Team": "ops", "X-Key": {"file": str(file)}}
+    async with session(receiver, headers=keys) as send:
+        assert await send([make(1)]) == [None]
+        file.write_text("s3cret\r\nX-Evil: 1")
+        [problem] = await send([make(2)])
+    [got] = receiver.got
+    assert (got.headers["X-Team"], got.headers["X-Key"]) == ("ops", "one")
+    assert type(problem) is Unavailable
+    assert str(problem).startswith("header X-Key must be visible ASCII")
+    assert "s3cret" not in str(problem)
+
+
+async def test_a_format_is_posted_with_its_own_type(receiver):
+    assert await attempt(receiver, [make()], format="cloudevents") == [None]
+    assert receiver.got[0].headers["Content-Type"].startswith("application/cloudevents+json")
+
+
+async def test_a_few_go_at_the_same_time_and_never_more(receiver):
+    gate = asyncio.Event()
+    receiver.usual = after(gate)
+    async with session(receiver, concurrency=3) as send:
+        sending = asyncio.create_task(send(batch(10)))
+        await until(lambda: receiver.at_once == 3)
+        await asyncio.sleep(0.05)
+        gate.set()
+        assert await sending == [None] * 10
+    assert receiver.most_at_once == 3
+
+
+# --- what comes back --------------------------------------------------------------------------
+
+
+async def test_a_redirect_is_never_followed(receiver):
+    async with receiving() as elsewhere:
+        for status in (301, 302, 303, 307, 308):
+            receiver.answers.append(says(status, Location=elsewhere.url))
+        results = [(await attempt(receiver))[0] for _ in range(5)]
+        assert [type(result) for result in results] == [Rejected] * 5
+        assert all("points to 127.0.0.1;" in str(result) for result in results)
+        assert elsewhere.got == elsewhere.asked == []
+
+
+async def test_429_pauses_all_that_is_not_yet_sent_and_what_comes_later(receiver):
+    receiver.answers.append(says(429, "slow down", Retry_After="30"))
+    async with session(receiver, concurrency=1) as send:
+        results = await send(batch(5))
+        later = await send(batch(2, first=6))
+    assert len(receiver.got) == 1
+    assert {type(result) for result in [*results, *later]} == {Unavailable}
+    assert results[0].retry_after == 30.0
+    assert all(25 < result.retry_after <= 30 for result in [*results, *later])
+    assert "429 (slow down)" in str(later[0])
+
+
+async def test_after_the_pause_it_goes_on(receiver):
+    receiver.answers.append(says(503, Retry_After="1"))
+    async with session(receiver) as send:
+        [paused] = await send([make()])
+        assert paused.retry_after == 1.0
+        await asyncio.sleep(paused.retry_after)
+        assert await send([make()]) == [None]
+
+
+async def test_a_pause_until_a_date(receiver):
+    receiver.answers.append(says(429, Retry_After=formatdate(time.time() + 100, usegmt=True)))
+    [result] = await attempt(receiver)
+    assert 90 < result.retry_after <= 101
+
+
+async def test_a_retired_receiver_gets_nothing_more(receiver):
+    receiver.usual = says(410)
+    async with session(receiver, concurrency=1) as send:
+        results = [*await send(batch(3)), *await send(batch(1, first=4))]
+    assert [type(result) for result in results] == [Gone] * 4
+    assert len(receiver.got) == 1
+
+
+async def test_refused_credentials_stop_the_batch_and_the_next_one_tries_again(receiver):
+    receiver.answers.append(says(401, "who is t0p-s3cret?"))
+    async with session(receiver, concurrency=1, bearer="t0p-s3cret") as send:
+        results = await send(batch(3))
+        assert len(receiver.got) == 1
+        assert await send(batch(3)) == [None] * 3
+    assert [type(result) for result in results] == [Unavailable] * 3
+    assert "(who is ***?)" in str(results[0])
+    assert results[0].retry_after is None
+
+
+@pytest.mark.parametrize(
+    ("secret", "keys"),
+    [
+        (SECRET, {"secret": SECRET}),
+        ("rout1ng-k3y", {"format": {"type": "pagerduty", "routing_key": "rout1ng-k3y"}}),
+        ("B0000000-token", {"url": "{hook}/services/B0000000-token/?a=b"}),
+    ],
+    ids=["signing key", "key in the body", "end of the path"],
+)
+async def test_whatever_secret_an_answer_repeats_is_left_out(receiver, secret, keys):
+    receiver.usual = says(400, f"no access with {secret} here")
+    if "url" in keys:
+        keys = {"url": keys["url"].replace("{hook}", receiver.url)}
+    [said] = await attempt(receiver, **keys)
+    assert "it answered 400 (no access with *** here)" in str(said)
+
+
+async def test_a_refused_token_is_asked_for_anew_once(receiver):
+    tokens = iter(["first", "second"])
+    async with token_server(lambda: granted(next(tokens), expires_in=3600)) as server:
+        oauth = {"token_url": server.url, "client_id": "a", "client_secret": "b"}
+        receiver.answers.append(says(401))
+        async with session(receiver, oauth=oauth, concurrency=8) as send:
+            first = await send(batch(1))
+            second = await send(batch(20))
+    assert type(first[0]) is Unavailable
+    assert second == [None] * 20
+    shown = [got.headers["Authorization"] for got in receiver.got]
+    assert shown == ["Bearer first"] + ["Bearer second"] * 20
+    assert len(server.asked) == 2
+
+
+async def test_without_a_token_nothing_is_sent(receiver):
+    async with token_server(says_no) as server:
+        oauth = {"token_url": server.url, "client_id": "a", "client_secret": "b"}
+        results = await attempt(receiver, batch(2), oauth=oauth)
+    assert receiver.got == []
+    assert all("identity provider" in str(result) for result in results)
+
+
+async def says_no():
+    return await says(403)(None)
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        (b"", "it hung up without an answer"),
+        (b"HTTP/1.1 20", "it hung up without an answer"),
+        (b"HTTP/1.1 200 OK\r\nContent-Le", "it hung up without an answer"),
+        (b"SSH-2.0-OpenSSH_9\r\n\r\n", "what it answers is not HTTP"),
+        (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 70_000, "what it answers is not HTTP"),
+    ],
+    ids=range(5),
+)
+async def test_an_answer_that_breaks_off_before_its_body_proves_nothing(receiver, said, why):
+    receiver.answers.append(raw(said))
+    async with session(receiver) as send:
+        [result] = await send([make()])
+        assert type(result) is Unavailable
+        assert why in str(result)
+        assert "127.0.0.1" in str(result)
+        assert await send([make()]) == [None]
+
+
+async def test_a_body_that_breaks_off_does_not_change_the_status(receiver):
+    head = b"Content-Length: 1000\r\n\r\nhalf a"
+    receiver.answers += [raw(b"HTTP/1.1 200 OK\r\n" + head), raw(b"HTTP/1.1 400 No\r\n" + head)]
+    assert await attempt(receiver) == [None]
+    [result] = await attempt(receiver)
+    assert str(result) == "it answered 400 (half a)"
+
+
+@pytest.mark.parametrize("status", [200, 400])
+async def test_an_answer_without_end_is_read_for_64_kib_only(receiver, status):
+    written: list[int] = []
+    receiver.answers.append(endless(status, written))
+    before = Leftovers.now()
+    async with session(receiver) as send:
+        [result] = await send([make()])
+        assert result is None if status == 200 else type(result) is Rejected
+        assert len(str(result)) < 300
+        assert await send([make()]) == [None]
+    await before.settled()
+    assert sum(written) < 16 * 1024 * 1024  # what the buffers on the way hold
+
+
+async def test_a_silent_receiver_is_given_up_before_the_bridge_does_and_others_count(receiver):
+    never = asyncio.Event()
+    receiver.answers.append(after(never))
+    sent = batch(3)
+    async with session(receiver, concurrency=2, retry={"timeout": "500ms"}) as send:
+        results = await send(sent)
+    assert type(results[0]) is Unavailable
+    assert "no answer within 0.45 s" in str(results[0])
+    assert results[1:] == [None, None]
+    assert receiver.ids() == [sent[1].id, sent[2].id]
+
+
+async def test_cancelling_hangs_up(receiver):
+    receiver.usual = after(asyncio.Event())
+    before = Leftovers.now()
+    async with session(receiver) as send:
+        sending = asyncio.create_task(send(batch(2)))
+        await until(lambda: receiver.at_once == 2)
+        await cancel(sending)
+        await until(lambda: receiver.at_once == 0)  # the far side saw its client go
+    await before.settled()
+
+
+async def test_a_connection_is_used_again_and_one_that_was_closed_is_not(receiver):
+    async with session(receiver, concurrency=1) as send:
+        assert await send(batch(5)) == [None] * 5
+        await receiver.down()
+        [problem] = await send(batch(1))
+        await receiver.up()
+        assert await send(batch(1)) == [None]
+    assert str(problem) == f"http://127.0.0.1:{receiver.port}: nothing listens there"
+
+
+async def test_a_name_that_does_not_exist_says_so():
+    settings = WebhookSettings(type="webhook", url="https://no.such.name.invalid/s3cret")
+    async with sink.open(settings, PLACE) as send:
+        [problem] = await send([make()])
+    assert str(problem) == "https://no.such.name.invalid: its name cannot be resolved"
+
+
+async def test_in_a_batch_one_that_is_refused_takes_no_neighbour_along(receiver):
+    sent = batch(7)
+    receiver.refused = {sent[4].id}
+    results = await attempt(receiver, sent, mode="batch", batch_size=3)
+    assert [type(result) for result in results if result is not None] == [Rejected]
+    assert results[4] is not None
+    assert sorted(receiver.ids()) == sorted(each.id for each in sent if each is not sent[4])
+
+
+async def test_a_url_that_changes_in_its_file_is_used_at_once(receiver, tmp_path):
+    file = tmp_path / "url"
+    file.write_text(receiver.url)
+    async with session(receiver, url={"file": str(file)}) as send:
+        assert await send([make(1)]) == [None]
+        file.write_text(receiver.url + "/{vm_name}")
+        assert await send([make(2)]) == [None]
+    assert [got.path for got in receiver.got] == ["/hook", "/hook/web-1"]
+
+
+async def test_proxy_variables_of_the_environment_are_not_read(receiver, monkeypatch):
+    for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    assert await attempt(receiver) == [None]
