@@ -10,8 +10,9 @@ from pathlib import Path
 
 import aiohttp
 import pytest
-from support.bridge_process import Stage, stage, until
+from support.bridge_process import Stage, stage
 from support.judge import told
+from support.until import until
 
 from bridge.platform import control_address, control_connector
 

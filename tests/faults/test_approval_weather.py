@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.bridge_process import Stage, stage, until
+from support.bridge_process import Stage, stage
 from support.judge import told
+from support.until import until
 
 SOURCE = {"tail": 1, "backoff": 0.5}
 DIES_BEFORE_ITS_POST = {**SOURCE, "around_post": 1}

@@ -5,8 +5,9 @@ import json
 import signal
 from pathlib import Path
 
-from support.bridge_process import Stage, stage, until
+from support.bridge_process import Stage, stage
 from support.judge import told
+from support.until import until
 
 
 def flag(at: Stage) -> Path:

@@ -10,8 +10,9 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from support.bridge_process import Stage, file_sink, stage, until
+from support.bridge_process import Stage, file_sink, stage
 from support.judge import told
+from support.until import until
 
 pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="shell scripts"),

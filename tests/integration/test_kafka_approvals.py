@@ -5,7 +5,7 @@ import contextlib
 import json
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from support.kafka_broker import Broker, Cluster
 from support.kafka_config import PASSWORDS
 from support.kafka_proxy import Proxy, proxied
 from support.kcat import kcat, kcat_write
+from support.until import until
 
 from bridge.plugins import Delivery, Listening, Place, Unavailable
 from sinks.kafka import KafkaApprovals, KafkaSettings, approvals, sink
@@ -82,12 +83,6 @@ async def publish(kafka: Broker, topic: str, *values: bytes | None, **more: Any)
             await producer.send_and_wait(topic, value, **{"key": b"k", **more})
     finally:
         await producer.stop()
-
-
-async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while not condition():
-            await asyncio.sleep(0.01)
 
 
 async def quiet(deliveries: AsyncIterator[Delivery], seconds: float = 0.5) -> bool:

@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from support.bridge_process import Stage, announce, posts, until
+from support.bridge_process import Stage, announce, posts
 from support.judge import as_lines, judge
 from support.kafka_broker import Broker, Cluster
 from support.kafka_config import PASSWORDS
@@ -22,6 +22,7 @@ from support.kafka_stage import (
     kafka_stage,
     seb,
 )
+from support.until import until
 
 from bridge.simulator import VM, Scenario, Simulator
 

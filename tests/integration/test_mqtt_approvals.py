@@ -15,6 +15,7 @@ from support.mosquitto import Mosquitto
 from support.mosquitto_clients import Address, mosquitto_pub
 from support.scripted_mqtt import connack, scripted_mqtt
 from support.tcp_proxy import TcpProxy, tcp_proxied
+from support.until import until
 
 from bridge.plugins import Delivery, Listening, Place, Unavailable
 from sinks.mqtt import source as listening
@@ -72,12 +73,6 @@ def source(broker: Address, topic: str, **more: Any) -> MqttApprovals:
         | {"trust": "transport"}
         | more
     )
-
-
-async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while not condition():
-            await asyncio.sleep(0.01)
 
 
 async def nothing_is_left(desk: Desk, broker: Address, topic: str) -> None:

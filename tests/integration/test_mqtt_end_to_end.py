@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.bridge_process import Stage, announce, posts, until
+from support.bridge_process import Stage, announce, posts
 from support.judge import as_lines, judge
 from support.mosquitto import Mosquitto
 from support.mosquitto_clients import Subscriber, mosquitto_pub, mosquitto_sub
@@ -21,6 +21,7 @@ from support.mqtt_stage import (
     until_told,
 )
 from support.tcp_proxy import TcpProxy, tcp_proxied
+from support.until import until
 
 Make = Callable[..., Mosquitto]
 

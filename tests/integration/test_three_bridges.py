@@ -7,10 +7,11 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
-from support.bridge_process import Stage, file_sink, posts, until
+from support.bridge_process import Stage, file_sink, posts
 from support.judge import told
 from support.kafka_broker import Broker
 from support.kafka_stage import Topic, approvals, checkpoints, headers, kafka_sink
+from support.until import until
 
 from bridge.simulator import VM, Scenario, Simulator
 

@@ -4,9 +4,10 @@ import asyncio
 from datetime import UTC, datetime
 
 import pytest
-from support.approval_desk import group, until
+from support.approval_desk import group
 from support.attacks import BILLING, ORDERS, RULES, signed
 from support.ballots import delivery
+from support.until import until
 
 from bridge.approvals.publisher import MOST_REFUSALS
 from bridge.journal.votes import Receipt, early, forget, is_crowded, receive, seen, votes

@@ -1,6 +1,5 @@
 """Bridges on the VMs of one simulated group: real metadata service, real journals, no broker."""
 
-import asyncio
 import json
 import time
 from collections.abc import AsyncGenerator
@@ -148,16 +147,3 @@ async def group(
     )
     async with Simulator(described, speed=speed) as simulator, AsyncExitStack() as stack:
         yield Group(folder, simulator, stack)
-
-
-async def until(condition: Any, seconds: float = 20.0) -> None:
-    """Wait, within bounds, for something that other tasks do; the condition may be a coroutine."""
-    deadline = time.monotonic() + seconds
-    while True:
-        found = condition()
-        if asyncio.iscoroutine(found):
-            found = await found
-        if found:
-            return
-        assert time.monotonic() < deadline, "it did not come to pass"
-        await asyncio.sleep(0.01)

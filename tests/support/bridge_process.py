@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from support.quick_process import QuickProcess, bear
+from support.until import until
 
 from bridge.core.model import Document
 from bridge.simulator import Scenario, Simulator
@@ -214,14 +215,3 @@ def posts(at: Stage) -> list[dict[str, Any]]:
 
 def file_sink(folder: Path, name: str, **more: Any) -> dict[str, Any]:
     return {"type": "file", "path": str(folder / f"{name}.jsonl"), **more}
-
-
-async def until(
-    condition: Callable[[], object], what: str, explain: Callable[[], str] = str
-) -> None:
-    try:
-        async with asyncio.timeout(PATIENCE):
-            while not condition():
-                await asyncio.sleep(0.01)
-    except TimeoutError:
-        raise AssertionError(f"waited in vain for {what}\n{explain()}") from None

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from support.bridge_process import until
+from support.until import until
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -83,9 +83,3 @@ async def at_work(*dispatchers: Dispatcher) -> AsyncGenerator[None]:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-async def until(condition: Callable[[], object], patience: float = 10.0) -> None:
-    async with asyncio.timeout(patience):
-        while not condition():
-            await asyncio.sleep(0.002)

@@ -1,9 +1,8 @@
 """A bridge that is served over real sockets, on a real journal, with whatever status one likes."""
 
-import asyncio
 import json
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -135,11 +134,3 @@ async def _keep(journal: Journal, world: World, events: list[Any]) -> list[Cloud
 async def kill(journal: Journal, sink: str, event: CloudEvent, reason: str = "too big") -> None:
     """Make a dead letter of it."""
     await journal.settle(sink, [Verdict(event.id, "dead", reason)], time.time())
-
-
-async def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
-    """Wait, within bounds, for something that another task does."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come to pass"
-        await asyncio.sleep(0.01)

@@ -6,8 +6,9 @@ import time
 from contextlib import asynccontextmanager
 
 import pytest
-from support.approval_desk import group, until
+from support.approval_desk import group
 from support.third_party_source import register
+from support.until import until
 
 from bridge.app.engine import Engine
 from bridge.config import load

@@ -5,7 +5,8 @@ import json
 import time
 
 import pytest
-from support.approval_desk import group, make_config, until
+from support.approval_desk import group, make_config
+from support.until import until
 
 from bridge.app.engine import Engine
 from bridge.journal import Journal

@@ -3,9 +3,9 @@ import socket
 import time
 
 import pytest
-from support.far_side import until
 from support.journal_tools import about, delivered, forbid_writing, recorded
 from support.served_bridge import config, runtime
+from support.until import until
 
 from bridge.app import housekeeping
 from bridge.app.housekeeping import keep_house, keep_watchdog, mend, tidy, trim

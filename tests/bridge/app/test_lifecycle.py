@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 import yaml
 from support.certificates import issue
-from support.far_side import FarSide, until
+from support.far_side import FarSide
 from support.journal_tools import opened
+from support.until import until
 
 from bridge.app import lifecycle as module
 from bridge.app.lifecycle import App, CannotStart, run

@@ -5,7 +5,8 @@ from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 
 import pytest
-from support.approval_desk import group, until
+from support.approval_desk import group
+from support.until import until
 
 from bridge.approvals.decisions import Granting
 from bridge.common.errors import Unavailable

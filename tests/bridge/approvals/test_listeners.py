@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 import pytest
-from support.approval_desk import group, until
+from support.approval_desk import group
+from support.until import until
 
 import bridge.approvals.listeners
 from bridge.approvals.listeners import Listeners

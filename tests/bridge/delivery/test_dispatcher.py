@@ -5,8 +5,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from support.deliveries import column, comes_to, left, letters, record, said_of_sinks
-from support.far_side import FarSide, at_work, dispatcher_for, until
+from support.far_side import FarSide, at_work, dispatcher_for
 from support.journal_tools import about, opened
+from support.until import until
 
 from bridge.common import supervise
 from bridge.journal.cursors import replay_letter, replay_sink

@@ -6,8 +6,9 @@ import time
 
 import pytest
 from support.deliveries import column, comes_to, left, letters, record, said_of_sinks
-from support.far_side import FarSide, at_work, dispatcher_for, until
+from support.far_side import FarSide, at_work, dispatcher_for
 from support.journal_tools import about, opened
+from support.until import until
 
 from bridge.plugins import Gone, Rejected, Unavailable
 

@@ -4,8 +4,9 @@ import asyncio
 
 import pytest
 from support.deliveries import column, comes_to, left, record
-from support.far_side import FarSide, at_work, dispatcher_for, until
+from support.far_side import FarSide, at_work, dispatcher_for
 from support.journal_tools import about, opened
+from support.until import until
 
 from bridge.journal import views
 from bridge.plugins import Delivered, Unavailable

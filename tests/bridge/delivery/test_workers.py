@@ -5,8 +5,9 @@ import time
 from pathlib import Path
 
 import pytest
-from support.far_side import FarSide, until
+from support.far_side import FarSide
 from support.journal_tools import about, everything, opened
+from support.until import until
 
 from bridge.config import Config
 from bridge.delivery.workers import Fleet

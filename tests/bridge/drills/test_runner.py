@@ -6,7 +6,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from support.approval_desk import group, until
+from support.approval_desk import group
+from support.until import until
 
 from bridge.approvals.start_requests import Due
 from bridge.common.errors import Unavailable

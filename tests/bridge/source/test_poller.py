@@ -11,8 +11,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from support.far_side import until
 from support.journal_tools import forbid_writing, opened
+from support.until import until
 
 from bridge.config import Config
 from bridge.journal import Journal, views

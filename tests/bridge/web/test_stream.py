@@ -4,7 +4,8 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 from support.cloudevents import HOSTILE, make
-from support.served_bridge import bridge, config, until
+from support.served_bridge import bridge, config
+from support.until import until
 
 from bridge.core.cloudevent import CloudEvent
 from bridge.web import context as desk

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.cloudevents import LARGEST, make
+from support.until import until
 
 from bridge.plugins import Delivered, Place, Rejected, Unavailable, find_sink
 from sinks.command import process as running
@@ -29,12 +30,6 @@ async def outcome(settings, *cloudevents):
     async with asyncio.timeout(20), plugin.open(settings, Place()) as send:
         results = await send(cloudevents or [make()])
     return results if cloudevents else results[0]
-
-
-async def until(true, what: str = "it"):
-    async with asyncio.timeout(10):
-        while not true():
-            await asyncio.sleep(0.01)
 
 
 def running_still(pid: int) -> bool:

@@ -8,9 +8,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from support.far_side import until
 from support.journal_tools import about, everything, opened
 from support.splunk_server import TOKEN, splunk_server
+from support.until import until
 
 from bridge.delivery import dispatcher
 from bridge.delivery.workers import Fleet

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import standardwebhooks
 from support.cloudevents import batch, make
-from support.far_side import until
 from support.sink_contract import Leftovers, cancel
 from support.token_server import granted, token_server
+from support.until import until
 from support.webhook_receiver import Receiver, after, endless, raw, receiving, says
 
 from bridge.plugins import Gone, Place, Rejected, Result, Send, Unavailable

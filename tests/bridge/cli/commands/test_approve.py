@@ -5,9 +5,9 @@ import base64
 import json
 
 import pytest
-from support.approval_desk import until
 from support.served_bridge import announce, end
 from support.signing import Signer
+from support.until import until
 from support.voting_bridge import polls, write_config
 from support.world import ME, OTHER
 

@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from support.approval_desk import until
 from support.served_bridge import announce
+from support.until import until
 from support.voting_bridge import polls, write_config
 from support.world import ME, OTHER
 

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
-from support.served_bridge import announce, bridge, config, end, until
+from support.served_bridge import announce, bridge, config, end
+from support.until import until
 from support.voting_bridge import write_config
 from support.world import ME, NOON, OTHER, published
 
