@@ -8,17 +8,8 @@ from bridge.approvals.outcomes import Outcome, voice_given, voice_of
 from bridge.approvals.publisher import Speaker
 from bridge.core.cloudevent import CloudEvent
 from bridge.core.state import State, Tracked
-from bridge.journal.votes import (
-    Event,
-    GrantState,
-    Receipt,
-    born,
-    early,
-    grant_of,
-    is_crowded,
-    votes,
-    waiting,
-)
+from bridge.journal.grants import Event, GrantState, grant_of
+from bridge.journal.votes import Receipt, born, early, is_crowded, votes, waiting
 from bridge.policy.allow import stale
 from bridge.policy.judge import as_vote, judge, objection
 from bridge.policy.votes import (

@@ -12,7 +12,8 @@ from bridge.common.fields import write_duration
 from bridge.core.ids import digest
 from bridge.core.model import SCHEDULED
 from bridge.core.state import State, Tracked
-from bridge.journal.votes import grant_of, receive, remind, reminded, votes
+from bridge.journal.grants import grant_of, remind, reminded
+from bridge.journal.votes import receive, votes
 from bridge.policy.auto import chosen
 from bridge.policy.judge import Judgement, as_vote, judge
 from bridge.policy.require import ANYBODY

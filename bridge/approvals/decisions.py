@@ -15,7 +15,8 @@ from bridge.approvals.start_requests import Due, Posting
 from bridge.core.model import STARTED
 from bridge.core.state import State, Tracked
 from bridge.journal.drills import open_to_votes
-from bridge.journal.votes import Event, GrantState, forget, lapse, undecided, votes, withdraw
+from bridge.journal.grants import Event, GrantState, undecided, withdraw
+from bridge.journal.votes import forget, lapse, votes
 from bridge.policy.judge import Judgement, judge
 from bridge.policy.votes import AUTO, Vote, lapsed
 from bridge.runtime.runtime import Runtime

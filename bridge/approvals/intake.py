@@ -17,16 +17,8 @@ from bridge.common.errors import Unavailable
 from bridge.core.cloudevent import CloudEvent
 from bridge.journal import Journal
 from bridge.journal.drills import open_to_votes
-from bridge.journal.votes import (
-    Event,
-    Receipt,
-    early_one,
-    end_wait,
-    grant_of,
-    receive,
-    seen,
-    waiting,
-)
+from bridge.journal.grants import Event, grant_of
+from bridge.journal.votes import Receipt, early_one, end_wait, receive, seen, waiting
 from bridge.plugins import Delivery
 from bridge.policy.allow import named
 from bridge.policy.message import Malformed, NotForUs, fingerprint, read, unwrap

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from bridge.approvals.intake import Intake
 from bridge.common.errors import Unavailable
 from bridge.common.supervise import supervise
-from bridge.journal.votes import checkpoints
+from bridge.journal.cursors import checkpoints
 from bridge.plugins import ApprovalSettings, Listening, find_approvals
 from bridge.runtime.runtime import Runtime
 from bridge.runtime.status import ListenerStatus

@@ -11,7 +11,7 @@ from bridge.approvals.publisher import Speaker
 from bridge.common.supervise import backoff
 from bridge.core.model import STARTED, ScheduledEvent
 from bridge.core.state import State, Tracked
-from bridge.journal.votes import Event, GrantState, mark
+from bridge.journal.grants import Event, GrantState, mark
 from bridge.metadata.answers import OUTDATED, Accepted, Problem
 from bridge.policy.judge import Judgement
 from bridge.policy.votes import Vote

@@ -1,7 +1,7 @@
-"""Each sink's place in the journal: where a new one begins, replays, and dead letters."""
+"""How far each sink and each approval source has come: new ones, replays, and dead letters."""
 
 import sqlite3
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from bridge.core.ids import safe_id
@@ -132,3 +132,9 @@ def drop_letter(store: Store, letter: DeadLetter) -> None:
             "UPDATE delivery SET how = 'dropped' WHERE sink = ? AND seq = ?",
             (letter.sink, letter.seq),
         )
+
+
+def checkpoints(store: Store, source: str) -> Mapping[str, str]:
+    """How far an approval source was read, by the names that it uses itself."""
+    sql = "SELECT name, value FROM checkpoint WHERE source = ?"
+    return dict(store.connection.execute(sql, (source,)).fetchall())

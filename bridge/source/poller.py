@@ -16,7 +16,7 @@ from bridge.core.cloudevent import CloudEvent
 from bridge.core.diff import transitions, unannounced
 from bridge.core.state import Facts, State, Step
 from bridge.journal import Journal, SetAside
-from bridge.journal.votes import granted
+from bridge.journal.grants import granted
 from bridge.metadata.answers import OUTDATED, Accepted, Answer, Problem
 from bridge.metadata.budget import Budget
 from bridge.metadata.client import Metadata

@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from support.approval_desk import group
 
-from bridge.journal.votes import reminded, votes
+from bridge.journal.grants import reminded
+from bridge.journal.votes import votes
 
 FREEZE = {"type": "Freeze", "notice": "1h", "duration": 5, "started_for": None}
 

@@ -10,7 +10,8 @@ from support.until import until
 
 from bridge.approvals.decisions import Granting
 from bridge.common.errors import Unavailable
-from bridge.journal.votes import grant_of, granted, mark, votes
+from bridge.journal.grants import grant_of, granted, mark
+from bridge.journal.votes import votes
 from bridge.metadata.answers import Accepted, Problem
 
 EACH = {"require": "each-resource"}

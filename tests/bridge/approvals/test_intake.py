@@ -11,7 +11,9 @@ from support.approval_desk import group
 
 from bridge.approvals.assessment import MOST_WAITING
 from bridge.common.errors import Unavailable
-from bridge.journal.votes import checkpoints, early, mark, votes
+from bridge.journal.cursors import checkpoints
+from bridge.journal.grants import mark
+from bridge.journal.votes import early, votes
 from bridge.plugins import Delivery
 from bridge.policy.message import APPROVE
 

@@ -15,7 +15,8 @@ from support.until import until
 import bridge.approvals.listeners
 from bridge.approvals.listeners import Listeners
 from bridge.common.errors import Unavailable
-from bridge.journal.votes import checkpoints, votes
+from bridge.journal.cursors import checkpoints
+from bridge.journal.votes import votes
 from bridge.plugins import ApprovalPlugin, ApprovalSettings, Delivery
 
 

@@ -15,8 +15,9 @@ from bridge.core.model import SCHEDULED
 from bridge.drills import runner as drilling
 from bridge.drills.plan import Plan
 from bridge.journal import drills
+from bridge.journal.grants import undecided
 from bridge.journal.schema import Corrupt
-from bridge.journal.votes import Receipt, forget, receive, undecided, votes
+from bridge.journal.votes import Receipt, forget, receive, votes
 from bridge.metadata.client import Metadata
 from bridge.plugins import Delivery
 from bridge.policy.judge import Judgement

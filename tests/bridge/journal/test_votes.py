@@ -12,29 +12,23 @@ from support.world import EVENT_ID, ME, NOON, OTHER, SECOND, World, scheduled_ev
 
 from bridge.common.errors import Unavailable
 from bridge.journal import Journal
+from bridge.journal.cursors import checkpoints
+from bridge.journal.grants import grant_of, granted, mark, remind, reminded, undecided, withdraw
 from bridge.journal.recovery import merge, stand_in
 from bridge.journal.schema import _MIGRATIONS, connect_file, connect_memory
 from bridge.journal.store import Store
 from bridge.journal.votes import (
     Receipt,
     born,
-    checkpoints,
     early,
     end_wait,
     forget,
-    grant_of,
-    granted,
     lapse,
-    mark,
     receive,
-    remind,
-    reminded,
     said_by,
     seen,
-    undecided,
     voices,
     votes,
-    withdraw,
 )
 from bridge.policy.votes import Approval, Given
 

@@ -1,0 +1,72 @@
+"""What became of telling Azure, and which reminders are over: one row for each life of an event."""
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Literal
+
+from bridge.core.cloudevent import CloudEvent
+from bridge.journal.store import Store
+
+GrantState = Literal["due", "granted", "failed", "settled"]
+"""Due is who has to tell Azure; settled is who no longer has to, for somebody else did."""
+Event = tuple[str, int]
+"""A scheduled event in one of its lives."""
+
+
+def grant_of(store: Store, event: Event) -> GrantState | None:
+    sql = "SELECT state FROM grants WHERE event = ? AND life = ?"
+    found = store.connection.execute(sql, event).fetchone()
+    return found[0] if found else None
+
+
+def granted(store: Store) -> set[Event]:
+    """What Azure was told may start."""
+    rows = store.connection.execute("SELECT event, life FROM grants WHERE state = 'granted'")
+    return set(rows.fetchall())
+
+
+def mark(
+    store: Store, event: Event, state: GrantState, events: Sequence[CloudEvent], now: float
+) -> None:
+    """What became of telling Azure, together with the CloudEvent that says so."""
+    with store.transaction() as db:
+        db.execute("INSERT OR REPLACE INTO grants VALUES (?, ?, ?, ?)", (*event, state, now))
+        store.add(db, events, now)
+
+
+def withdraw(store: Store, event: Event) -> None:
+    """We are no longer due: somebody holds, or it is only a dry run."""
+    with store.transaction() as db:
+        withdraw_in(db, event)
+
+
+def withdraw_in(db: sqlite3.Connection, event: Event) -> None:
+    db.execute("DELETE FROM grants WHERE event = ? AND life = ? AND state = 'due'", event)
+
+
+def undecided(store: Store) -> list[tuple[Event, GrantState | None]]:
+    """Events that somebody voted on, and that are pending or were due when they ended."""
+    rows = store.connection.execute(
+        """SELECT DISTINCT v.event, v.life, g.state FROM vote v
+        LEFT JOIN grants g ON g.event = v.event AND g.life = v.life
+        WHERE g.state = 'due' OR (g.state IS NULL AND v.event IN (SELECT key FROM tracked))"""
+    )
+    return [((event, life), state) for event, life, state in rows]
+
+
+def reminded(store: Store, event: Event) -> set[str]:
+    """The reminders that are over for an event."""
+    sql = "SELECT reminder FROM reminded WHERE event = ? AND life = ?"
+    return {name for (name,) in store.connection.execute(sql, event)}
+
+
+def remind(
+    store: Store, event: Event, reminders: Sequence[str], events: Sequence[CloudEvent], now: float
+) -> None:
+    """Write down that these reminders are over, with the CloudEvent that says so, if any."""
+    with store.transaction() as db:
+        db.executemany(
+            "INSERT OR IGNORE INTO reminded VALUES (?, ?, ?, ?)",
+            [(*event, name, now) for name in reminders],
+        )
+        store.add(db, events, now)
