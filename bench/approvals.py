@@ -18,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from bridge.approvals.intake import Intake
-from bridge.approvals.publisher import Speaker
+from bridge.approvals.service import ApprovalService
 from bridge.common.signatures import read_key, sign
 from bridge.config import Config
 from bridge.core.model import Instance, ScheduledEvent
@@ -28,6 +28,7 @@ from bridge.plugins import Delivery
 from bridge.runtime.identity import Identity
 from bridge.runtime.runtime import Runtime
 from bridge.runtime.status import Status
+from bridge.source.endpoint import Endpoint
 
 AIMS = {"signed, each counts": 15, "the same again": 15, "a flood of names": 30}
 EVENT_ID = "602D9444-D2CD-49C7-8624-8643E7171297"
@@ -73,7 +74,7 @@ async def desk(folder: Path, **approvals: object) -> AsyncGenerator[Intake]:
         await journal.commit(State(tracked={EVENT_ID: known}), [], time.time())
         identity = Identity(config, journal, Instance(name="vm-0"))
         runtime = Runtime(config, journal, identity, Status(started=time.monotonic()), "0")
-        yield Intake(runtime, Speaker(runtime))
+        yield ApprovalService(runtime, Endpoint()).intake
     finally:
         await journal.close()
 

@@ -4,8 +4,8 @@ import asyncio
 import gc
 import logging
 import time
-from collections.abc import Callable, Generator
-from contextlib import AsyncExitStack, ExitStack, contextmanager
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -13,8 +13,9 @@ from pathlib import Path
 from bridge import platform
 from bridge.app.engine import Engine
 from bridge.app.housekeeping import keep_house, keep_watchdog, tidy
+from bridge.app.reload import Load, Reload, WebAccess, audit_configuration
 from bridge.common.supervise import heard, supervise
-from bridge.config import Config, ConfigError, fingerprint
+from bridge.config import Config
 from bridge.journal import Journal
 from bridge.runtime.identity import Identity
 from bridge.runtime.runtime import Runtime
@@ -22,13 +23,7 @@ from bridge.runtime.status import Status
 
 log = logging.getLogger(__name__)
 
-Load = Callable[[], Config]
-
 HEAD_START = 1.0
-
-
-class CannotStart(Exception):
-    """Something that the configuration asks for cannot be had on this machine now."""
 
 
 async def run(config: Config, load: Load, *, once: bool = False) -> int:
@@ -77,9 +72,9 @@ class App:
     runtime: Runtime
     load: Load
     state_dir: Path
+    reload: Reload | None = None
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
     _again: asyncio.Event = field(default_factory=asyncio.Event)
-    _opened: tuple[object, ...] = ()
 
     async def once(self) -> int:
         """Poll one time, drain, and leave; 1 when there was no answer or something is left."""
@@ -97,15 +92,16 @@ class App:
     async def serve(self) -> int:
         """Run until a signal says stop."""
         with platform.signals(self._stop.set, self._again.set):
-            async with asyncio.TaskGroup() as group, AsyncExitStack() as web:
+            async with asyncio.TaskGroup() as group, WebAccess(self.runtime, self.state_dir) as web:
                 await self.runtime.identity.recall()
                 engine = Engine(self.runtime, group)
                 await self._head_start(engine)
                 _sweep()
                 await engine.listen()
-                helpers = self._helpers(group, engine, web)
-                await self._open_web(web)
-                await self._audit_config("start")
+                self.reload = Reload(self.runtime, engine, web, self.load)
+                helpers = self._helpers(group, self.reload)
+                await web.open()
+                await audit_configuration(self.runtime, "start")
                 platform.notify("READY=1")
                 await self._stop.wait()
                 platform.notify("STOPPING=1")
@@ -119,10 +115,8 @@ class App:
             if await heard(news, HEAD_START):
                 await engine.fleet.drain(HEAD_START)
 
-    def _helpers(
-        self, group: asyncio.TaskGroup, engine: Engine, web: AsyncExitStack
-    ) -> list[asyncio.Task[None]]:
-        reloads = supervise("reload", lambda: self._reloads(engine, web))
+    def _helpers(self, group: asyncio.TaskGroup, reload: Reload) -> list[asyncio.Task[None]]:
+        reloads = supervise("reload", lambda: reload.run(self._again))
         house = supervise("housekeeping", lambda: keep_house(self.runtime), first=5.0)
         return [
             group.create_task(reloads, name="reload"),
@@ -137,104 +131,9 @@ class App:
         left = await engine.stop(self.runtime.config.stop_grace)
         log.info("bridge.stopped", extra={"undelivered": left})
 
-    async def _open_web(self, stack: AsyncExitStack) -> None:
-        # Imported here: the first poll need not wait for a web server.
-        from bridge.web import CannotListen, serve  # noqa: PLC0415
-
-        self._opened = _listeners(self.runtime.config)
-        try:
-            address = platform.control_address(self.state_dir)
-            await stack.enter_async_context(serve(self.runtime, address=address))
-        except (CannotListen, PermissionError) as error:
-            raise CannotStart(str(error)) from error
-
-    async def _audit_config(self, why: str) -> None:
-        config = self.runtime.config
-        detail = {
-            "sha256": fingerprint(config),
-            "file": str(config.file) if config.file else None,
-            "sinks": sorted(config.sinks),
-            "approvals": {
-                "from": sorted(config.approvals.sources),
-                "require": str(config.approvals.require),
-                "dryRun": config.approvals.dry_run,
-            },
-            "why": why,
-        }
-        await self.runtime.audit("configuration.loaded", actor="bridge", via="file", detail=detail)
-
-    async def _reloads(self, engine: Engine, web: AsyncExitStack) -> None:
-        while True:
-            await self._again.wait()
-            self._again.clear()
-            platform.notify("RELOADING=1")
-            try:
-                await self._change(engine, web)
-            finally:
-                platform.notify("READY=1")
-
-    async def _change(self, engine: Engine, web: AsyncExitStack) -> None:
-        """All or nothing: a file that is bad, or that needs a restart, changes nothing."""
-        old = self.runtime.config
-        try:
-            new = await asyncio.to_thread(self.load)
-            _needs_no_restart(old, new)
-            await self._exchange_web(old, new, web)
-        except (ConfigError, CannotStart) as error:
-            self.runtime.status.reloads_failed += 1
-            log.error("configuration.refused", extra={"error": str(error)})  # noqa: TRY400  the sentence is enough
-            return
-        self.runtime.identity.config = new
-        await engine.change(old, new)
-        log.info("configuration.loaded", extra={"config": str(new.file)})
-        await self._audit_config("reload")
-
-    async def _exchange_web(self, old: Config, new: Config, web: AsyncExitStack) -> None:
-        """Tokens are looked up at each request; addresses and certificates need new listeners.
-
-        Files that cannot be used are found before anything is closed.
-        """
-        if self._opened == _listeners(new):
-            self.runtime.config = new
-            return
-        _check_files(new)
-        self.runtime.config = new
-        await web.aclose()
-        try:
-            await self._open_web(web)
-        except CannotStart:
-            self.runtime.config = old
-            await self._open_web(web)
-            raise
-
 
 def _sweep() -> None:
     """Let go of what the start left behind, which `cli` did not stop to look for."""
     gc.unfreeze()
     gc.collect()
     gc.freeze()
-
-
-def _listeners(config: Config) -> tuple[object, ...]:
-    http = config.http
-    stamps = http.tls.stamps() if http.tls else ()
-    return (http.listen, http.probes_listen, http.tls, stamps, config.control_group)
-
-
-def _check_files(config: Config) -> None:
-    from bridge.web import CannotListen, check_tls  # noqa: PLC0415  as in _open_web
-
-    try:
-        check_tls(config.http)
-    except CannotListen as error:
-        raise CannotStart(str(error)) from error
-
-
-def _needs_no_restart(old: Config, new: Config) -> None:
-    for name, before, after in (
-        ("state_dir", old.state_dir, new.state_dir),
-        ("source.endpoint", old.source.endpoint, new.source.endpoint),
-        ("source.vm_name", old.source.vm_name, new.source.vm_name),
-    ):
-        if before != after:
-            raise ConfigError([f"{name}: changed from {before} to {after}, which needs a restart"])

@@ -11,7 +11,7 @@ from bridge.core.state import State, Tracked
 from bridge.journal.grants import Event, GrantState, grant_of
 from bridge.journal.votes import Receipt, born, early, is_crowded, votes, waiting
 from bridge.policy.allow import stale
-from bridge.policy.judge import as_vote, judge, objection
+from bridge.policy.judge import Judgement, as_vote, judge, objection
 from bridge.policy.votes import (
     Became,
     Given,
@@ -81,13 +81,14 @@ class Scales:
         known = state.tracked.get(key)
         if known is None:
             wait = [one.seen_as for _, one in await self.runtime.journal.run(early)]
-            found = _waiting(given) if given.seen_as in wait else _answer(given, _REPLAYED)
-            return Weighed(Receipt(), found)
-        cast, told = await self._ballot((key, known.life))
+            told = _waiting(given) if given.seen_as in wait else _answer(given, _REPLAYED)
+            return Weighed(Receipt(), told)
+        cast, grant = await self._ballot((key, known.life))
         mine = [vote for vote in cast if vote.key == given.approval.key]
         if not any(vote.approver == given.approver for vote in mine):
             return Weighed(Receipt(), _answer(given, _REPLAYED))
-        return Weighed(Receipt(), self._stands(mine[0], cast, known, told, now), (key, known.life))
+        found = self._judged(cast, known, now)
+        return Weighed(Receipt(), self._stands(mine[0], known, found, grant), (key, known.life))
 
     async def _refusal(
         self, given: Given, vote: Vote, known: Tracked, now: datetime
@@ -162,35 +163,39 @@ class Scales:
             self.speaker.count("dropped", "unchanged")
             again = renewed(standing, vote)
             receipt = Receipt(votes=[again] if again != standing else [])
-            return Weighed(receipt, self._stands(vote, cast, known, told, now), event)
+            found = self._judged(cast, known, now)
+            return Weighed(receipt, self._stands(vote, known, found, told), event)
         vote = replace(vote, lifts=standing is not None and standing.decision == "hold")
         cast = [vote, *(one for one in cast if one.voice != vote.voice)]
-        said, duties = self._recorded(vote, cast, known, now), self._duties(cast, known, now)
-        receipt = Receipt(votes=[vote], events=said, duties=duties)
-        return Weighed(receipt, self._stands(vote, cast, known, told, now), event)
+        found = self._judged(cast, known, now)
+        receipt = Receipt(
+            votes=[vote],
+            events=self._recorded(vote, known, found, now),
+            duties=self._duties(known, found),
+        )
+        return Weighed(receipt, self._stands(vote, known, found, told), event)
 
-    def _duties(self, cast: Sequence[Vote], known: Tracked, now: datetime) -> dict[Event, bool]:
+    def _judged(self, cast: Sequence[Vote], known: Tracked, now: datetime) -> Judgement:
+        return judge(known.event, cast, self.runtime.rules_for(known), now)
+
+    def _is_enough(self, known: Tracked, found: Judgement) -> bool:
+        """Whether Azure is to be told; in a dry run and in a drill it never is."""
+        return found.satisfied and not self.runtime.rules_for(known).dry_run
+
+    def _duties(self, known: Tracked, found: Judgement) -> dict[Event, bool]:
         """Whether we must tell Azure from now on; nothing changes where others go before us."""
-        rules, event = self.runtime.rules_for(known), (known.event.key, known.life)
-        judgement = judge(known.event, cast, rules, now)
-        if rules.dry_run or not judgement.satisfied:
+        event = (known.event.key, known.life)
+        if not self._is_enough(known, found):
             return {event: False}
-        ours = known.missing_since is None and self.speaker.place(known, judgement) == 0
+        ours = known.missing_since is None and self.speaker.place(known, found) == 0
         return {event: True} if ours else {}
 
     def _stands(
-        self,
-        vote: Vote,
-        cast: Sequence[Vote],
-        known: Tracked,
-        told: GrantState | None,
-        now: datetime,
+        self, vote: Vote, known: Tracked, found: Judgement, told: GrantState | None
     ) -> LocalOutcome:
-        rules = self.runtime.rules_for(known)
         if told == "granted":
             return _told(vote, "granted")
-        judgement = judge(known.event, cast, rules, now)
-        if judgement.satisfied and not rules.dry_run:
+        if self._is_enough(known, found):
             return _told(vote, "pending")
         return replace(
             _told(vote, "recorded"), detail=_NO_VETO if vote.decision == "hold" else None
@@ -210,23 +215,22 @@ class Scales:
         return Weighed(Receipt(events=said), _told(vote, "refused", why))
 
     def _recorded(
-        self, vote: Vote, cast: Sequence[Vote], known: Tracked, now: datetime
+        self, vote: Vote, known: Tracked, found: Judgement, now: datetime
     ) -> list[CloudEvent]:
         """`approval.recorded`, unless this vote is the one that satisfies the policy."""
-        rules = self.runtime.rules_for(known)
-        judgement = judge(known.event, cast, rules, now)
-        if judgement.satisfied and not rules.dry_run:
+        if self._is_enough(known, found):
             return []
+        rules = self.runtime.rules_for(known)
         told = Outcome(
             "recorded",
             vote.event_key,
             voice_of(vote),
             known,
-            judgement,
+            found,
             str(rules.require),
             detail=_NO_VETO if vote.decision == "hold" else None,
             dry_run=rules.dry_run,
-            would_grant=judgement.satisfied,
+            would_grant=found.satisfied,
         )
         return self.speaker.answer(told, known, now, local=vote.local)
 

@@ -1,9 +1,8 @@
 """What the bridge does without being asked: votes by the operator's rules, and reminders."""
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from bridge.approvals.assessment import Scales
 from bridge.approvals.outcomes import Outcome, Voice
@@ -47,25 +46,25 @@ class Prompting:
         resource = chosen(self.runtime.rules.auto, known.event, self.runtime.identity.vm_name)
         if resource is None:
             return
-        now = datetime.now(UTC)
+        now = self.runtime.clock.now()
         vote = _by_rule(known, resource, self.runtime.identity.vm_name or "", now)
         weighed = await self.scales.cast(vote, known, now)
         if weighed.receipt.votes:
             await self.runtime.journal.durably(
-                lambda store: receive(store, weighed.receipt, time.time())
+                lambda store: receive(store, weighed.receipt, self.runtime.clock.timestamp())
             )
             self.runtime.journal.announce()
 
     async def _remind(self, known: Tracked) -> datetime | None:
         """Say who is missing, once for each reminder; only the latest that has passed is said."""
-        event, now = (known.event.key, known.life), datetime.now(UTC)
+        event, now = (known.event.key, known.life), self.runtime.clock.now()
         passed, upcoming = self._reminders(known, now)
         over = await self.runtime.journal.run(lambda store: reminded(store, event))
         if fresh := [name for name in passed if name not in over]:
             told = await self._due(known, fresh[-1], now)
             said = [] if told is None else self.speaker.answer(told, known, now)
             await self.runtime.journal.durably(
-                lambda store: remind(store, event, fresh, said, time.time())
+                lambda store: remind(store, event, fresh, said, self.runtime.clock.timestamp())
             )
             self.runtime.journal.announce()
         return upcoming

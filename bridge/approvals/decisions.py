@@ -1,11 +1,10 @@
 """From votes to Azure: judge what is pending, and have it POSTed when it is our turn."""
 
 import asyncio
-import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from bridge.approvals.automation import Prompting
 from bridge.approvals.intake import Intake
@@ -35,13 +34,10 @@ class Granting:
     runtime: Runtime
     speaker: Speaker
     intake: Intake
+    prompting: Prompting
     posting: Posting
-    _prompting: Prompting = field(init=False)
     _wake_at: float = 0.0
     _tidy_at: float = 0.0
-
-    def __post_init__(self) -> None:
-        self._prompting = Prompting(self.runtime, self.speaker, self.intake.scales)
 
     async def run(self) -> None:
         """Look again at every piece of news, and when a turn, a hold or a wait is over."""
@@ -50,36 +46,38 @@ class Granting:
                 news.clear()
                 await self.consider()
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(max(0.01, self._wake_at - time.monotonic())):
+                    async with asyncio.timeout(
+                        max(0.01, self._wake_at - self.runtime.clock.monotonic())
+                    ):
                         await news.wait()
 
     async def consider(self) -> None:
         """One look at everything that waits."""
-        self._wake_at = time.monotonic() + _SAFETY_NET
+        self._wake_at = self.runtime.clock.monotonic() + _SAFETY_NET
         journal = self.runtime.journal
         if journal.trouble:
             return
         if (until := await self.intake.settle()) is not None:
             self._again_at(until)
-        if self._prompting.needed:
-            upcoming = await self._prompting.look(await journal.run(open_to_votes))
+        if self.prompting.needed:
+            upcoming = await self.prompting.look(await journal.run(open_to_votes))
             self._again_at(upcoming)
         if found := await journal.run(undecided):
             state = await journal.load()  # what Azure announced, and no drill
             looked = [await self._look(event, told, state) for event, told in found]
             wait = await self.posting.tell([one for one in looked if one is not None], state)
             self._again_in(wait)
-        if time.monotonic() >= self._tidy_at:
-            self._tidy_at = time.monotonic() + _TIDY
-            await journal.durably(lambda store: forget(store, datetime.now(UTC) - KEPT))
+        if self.runtime.clock.monotonic() >= self._tidy_at:
+            self._tidy_at = self.runtime.clock.monotonic() + _TIDY
+            await journal.durably(lambda store: forget(store, self.runtime.clock.now() - KEPT))
 
     def _again_at(self, moment: datetime | None) -> None:
         if moment is not None:
-            self._again_in((moment - datetime.now(UTC)).total_seconds())
+            self._again_in((moment - self.runtime.clock.now()).total_seconds())
 
     def _again_in(self, seconds: float | None) -> None:
         if seconds is not None:
-            self._wake_at = min(self._wake_at, time.monotonic() + seconds)
+            self._wake_at = min(self._wake_at, self.runtime.clock.monotonic() + seconds)
 
     async def _look(self, event: Event, told: GrantState | None, state: State) -> Due | None:
         """Decide about one event that somebody has voted on: whether Azure is told now."""
@@ -93,7 +91,7 @@ class Granting:
             return None
         standing = await self._lapse(known, cast)
         rules = self.runtime.rules
-        judgement = judge(known.event, standing, rules, datetime.now(UTC))
+        judgement = judge(known.event, standing, rules, self.runtime.clock.now())
         self._again_at(judgement.until)
         if judgement.satisfied and not rules.dry_run and self.speaker.concerns(known):
             return Due(known, judgement) if self._is_our_turn(known, judgement) else None
@@ -106,7 +104,7 @@ class Granting:
         gone = [vote for vote in cast if lapsed(vote, known.event)]
         if not gone:
             return list(cast)
-        now, policy = datetime.now(UTC), str(self.runtime.rules.require)
+        now, policy = self.runtime.clock.now(), str(self.runtime.rules.require)
         said = [
             one
             for vote in gone
@@ -126,7 +124,9 @@ class Granting:
                 local=vote.local,
             )
         ]
-        await self.runtime.journal.durably(lambda store: lapse(store, gone, said, time.time()))
+        await self.runtime.journal.durably(
+            lambda store: lapse(store, gone, said, self.runtime.clock.timestamp())
+        )
         self.runtime.journal.announce()
         return [vote for vote in cast if vote not in gone]
 
@@ -136,7 +136,9 @@ class Granting:
         if mine is None or judgement.since is None:
             return False
         due = judgement.since + mine * self.runtime.rules.takeover_after
-        if mine and datetime.now(UTC) < due:  # who leads waits for no clock that was set back
+        if (
+            mine and self.runtime.clock.now() < due
+        ):  # who leads waits for no clock that was set back
             self._again_at(due)
             return False
         if wait := self.posting.wait((known.event.key, known.life)):

@@ -1,12 +1,11 @@
 """From a delivery to the journal: read it, weigh it, record it, and only then let it go."""
 
 import asyncio
-import time
 import uuid
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 
 from bridge.approvals.assessment import EARLY, Scales, Weighed
@@ -63,10 +62,12 @@ class Intake:
         """
         journal = self._writable()
         async with self._desk:
-            now = datetime.now(UTC)
+            now = self.runtime.clock.now()
             await self._settle(now)
             receipt = await self._receipt(delivery, via, now, must_sign=must_sign)
-            await journal.durably(lambda store: receive(store, receipt, time.time()))
+            await journal.durably(
+                lambda store: receive(store, receipt, self.runtime.clock.timestamp())
+            )
         journal.announce()
 
     async def take_local(
@@ -82,7 +83,7 @@ class Intake:
             identity = named(self.runtime.rules.allow, identity)
         delivery = replace(delivery, identity=identity or delivery.identity)
         async with self._desk:
-            now = datetime.now(UTC)
+            now = self.runtime.clock.now()
             await self._settle(now)
             message = self._opened(delivery, uuid.uuid4().hex, must_sign=delivery.identity is None)
             if message.refusal is not None:
@@ -90,14 +91,16 @@ class Intake:
                 raise Unauthorized(message.refusal.detail)
             weighed = await self._weigh(message, delivery, via, now, local=True)
             receipt = _together([one.receipt for one in weighed])
-            await journal.durably(lambda store: receive(store, receipt, time.time()))
+            await journal.durably(
+                lambda store: receive(store, receipt, self.runtime.clock.timestamp())
+            )
         journal.announce()
         return [one.outcome for one in weighed] if via == SINK else await self._heard(weighed)
 
     async def settle(self) -> datetime | None:
         """Look at the early ones; until when the next of them may wait."""
         async with self._desk:
-            return await self._settle(datetime.now(UTC))
+            return await self._settle(self.runtime.clock.now())
 
     def _writable(self) -> Journal:
         journal = self.runtime.journal
@@ -120,7 +123,7 @@ class Intake:
             given = await journal.run(partial(early_one, number=number))
             weighed = await self.scales.weigh(given, state, now, waited=True)
             stray = None if weighed.event or event in state.tracked else given
-            settled = (number, weighed.receipt, time.time(), stray)
+            settled = (number, weighed.receipt, self.runtime.clock.timestamp(), stray)
             await journal.durably(lambda store, settled=settled: end_wait(store, *settled))  # type: ignore[misc]
             journal.announce()
         return min(still, default=None)

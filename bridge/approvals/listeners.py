@@ -88,18 +88,21 @@ class Listeners:
 
     runtime: Runtime
     intake: Intake
-    group: asyncio.TaskGroup
     _tasks: dict[str, tuple[ApprovalSettings, asyncio.Task[None]]] = field(default_factory=dict)
 
-    async def employ(self, sources: Mapping[str, ApprovalSettings]) -> None:
+    async def employ(
+        self, sources: Mapping[str, ApprovalSettings], group: asyncio.TaskGroup
+    ) -> None:
         for name, (settings, task) in list(self._tasks.items()):
             if sources.get(name) != settings:
                 await self._dismiss(name, task)
         for name, settings in sources.items():
             if name not in self._tasks:
-                self._tasks[name] = (settings, self._start(name, settings))
+                self._tasks[name] = (settings, self._start(name, settings, group))
 
-    def _start(self, name: str, settings: ApprovalSettings) -> asyncio.Task[None]:
+    def _start(
+        self, name: str, settings: ApprovalSettings, group: asyncio.TaskGroup
+    ) -> asyncio.Task[None]:
         status = self.runtime.status.listeners[name] = ListenerStatus(settings.type)
         listener = Listener(name, settings, self.runtime, self.intake, status)
         work = supervise(
@@ -109,7 +112,7 @@ class Listeners:
             asked=LONGEST_ASKED,
             on_failure=listener.failed,
         )
-        return self.group.create_task(work, name=f"approvals.{name}")
+        return group.create_task(work, name=f"approvals.{name}")
 
     async def _dismiss(self, name: str, task: asyncio.Task[None]) -> None:
         task.cancel()

@@ -1,7 +1,6 @@
 """Who speaks about approvals: outcomes are counted by every bridge, and published by one."""
 
 import logging
-import time
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -83,8 +82,8 @@ class Speaker:
         """
         if told.kind != "refused" or told.voice.verified or told.reason == "superseded":
             return False
-        if time.monotonic() >= self._minute_ends:
-            self._minute_ends, self._refusals = time.monotonic() + 60.0, 0
+        if self.runtime.clock.monotonic() >= self._minute_ends:
+            self._minute_ends, self._refusals = self.runtime.clock.monotonic() + 60.0, 0
         self._refusals += 1
         return self._refusals > MOST_REFUSALS
 
@@ -93,11 +92,11 @@ class Speaker:
         if self.runtime.config.approvals.answer_strays and not self._too_much(told):
             return [self.publish(told, now)]
         self.count(told.kind, told.reason or "")
-        if self._logged is not None and time.monotonic() - self._logged < _LOG_STRAYS:
+        if self._logged is not None and self.runtime.clock.monotonic() - self._logged < _LOG_STRAYS:
             self._unsaid += 1
             return []
         fields = {"reason": told.reason, "detail": told.detail, "via": told.voice.via}
         more = {"event_id": told.event_key, "unsaid": self._unsaid}
         log.warning("approval.stray", extra={**fields, **more})
-        self._logged, self._unsaid = time.monotonic(), 0
+        self._logged, self._unsaid = self.runtime.clock.monotonic(), 0
         return []

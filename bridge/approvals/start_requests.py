@@ -1,10 +1,10 @@
 """Telling Azure: one POST for all that is due, again until it is taken, and how it ended."""
 
 import logging
-import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
+from typing import Protocol
 
 from bridge.approvals.outcomes import Outcome, voice_of
 from bridge.approvals.publisher import Speaker
@@ -19,7 +19,6 @@ from bridge.runtime.runtime import Runtime
 
 log = logging.getLogger(__name__)
 
-Post = Callable[[Sequence[str], int | str | None], Awaitable[Accepted | Problem]]
 MOST_AT_ONCE = 100
 _LONGEST_BACKOFF = 5.0
 
@@ -40,20 +39,31 @@ class Due:
         return self.known.event.key, self.known.life
 
 
+class Azure(Protocol):
+    """The way to the metadata service."""
+
+    async def approve(
+        self, event_ids: Sequence[str], incarnation: int | str | None, /
+    ) -> Accepted | Problem:
+        """Tell it that these events may start, if the document is still that one."""
+
+    def read_again(self) -> None:
+        """Have the document read again, soon."""
+
+
 @dataclass(slots=True)
 class Posting:
-    """Knows what was tried before. *reread* has the document read again, soon."""
+    """Knows what was tried before."""
 
     runtime: Runtime
     speaker: Speaker
-    post: Post
-    reread: Callable[[], None]
+    azure: Azure
     _tries: dict[Event, tuple[int, float]] = field(default_factory=dict)
 
     def wait(self, event: Event) -> float:
         """Seconds until the last failure is forgiven; news of other things do not shorten it."""
         _, retry_at = self._tries.get(event, (0, 0.0))
-        return max(0.0, retry_at - time.monotonic())
+        return max(0.0, retry_at - self.runtime.clock.monotonic())
 
     async def tell(self, due: Sequence[Due], state: State) -> float | None:
         """POST what is due, in one request where it can be; seconds until the next attempt."""
@@ -65,7 +75,9 @@ class Posting:
 
     async def _tell(self, due: Sequence[Due], state: State) -> float | None:
         await self._mark_due(due)
-        answer = await self.post([one.known.event.event_id for one in due], state.incarnation)
+        answer = await self.azure.approve(
+            [one.known.event.event_id for one in due], state.incarnation
+        )
         if isinstance(answer, Accepted):
             for one in due:
                 await self._granted(one)
@@ -73,7 +85,7 @@ class Posting:
         if answer is OUTDATED:
             return None
         if _refused(answer):
-            self.reread()
+            self.azure.read_again()
             if len(due) > 1:
                 # One that is gone may have spoilt it for the others.
                 waits = [await self._tell([one], state) for one in due]
@@ -84,19 +96,21 @@ class Posting:
         """Written down before Azure hears of it, each time: what cannot be written is not told."""
         for one in due:
             await self.runtime.journal.durably(
-                lambda store, one=one: mark(store, one.event, "due", (), time.time())  # type: ignore[misc]
+                lambda store, one=one: mark(
+                    store, one.event, "due", (), self.runtime.clock.timestamp()
+                )  # type: ignore[misc]
             )
 
     def _failed(self, event: Event, answer: Problem) -> float:
         failures = self._tries.get(event, (0, 0.0))[0] + 1
         wait = answer.retry_after or backoff(failures, most=_LONGEST_BACKOFF)
-        self._tries[event] = (failures, time.monotonic() + wait)
+        self._tries[event] = (failures, self.runtime.clock.monotonic() + wait)
         if failures == 1:
             log.warning("approval.not_taken", extra={"event_id": event[0], "detail": answer.detail})
         return wait
 
     async def _granted(self, due: Due) -> None:
-        now = datetime.now(UTC)
+        now = self.runtime.clock.now()
         told = Outcome(
             "granted",
             due.known.event.key,
@@ -110,7 +124,7 @@ class Posting:
 
     async def missed(self, event: Event, cast: Sequence[Vote], known: Tracked | None) -> None:
         """We were due. An event that started before its time was released by somebody."""
-        now = datetime.now(UTC)
+        now = self.runtime.clock.now()
         last = max(cast, key=lambda vote: vote.at)
         started = known if known is not None and known.life == event[1] else None
         due = started.event.not_before if started else None
@@ -138,7 +152,7 @@ class Posting:
         self._tries.pop(event, None)
         said = [] if told is None else [self.speaker.publish(told, now)]
         await self.runtime.journal.durably(
-            lambda store: mark(store, event, state, said, time.time())
+            lambda store: mark(store, event, state, said, self.runtime.clock.timestamp())
         )
         self.runtime.journal.announce()
 

@@ -10,5 +10,9 @@ class Clock:
     def now(self) -> datetime:
         return datetime.now(UTC)
 
+    def timestamp(self) -> float:
+        """Seconds since 1970, as the journal notes them."""
+        return self.now().timestamp()
+
     def monotonic(self) -> float:
         return time.monotonic()

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from bridge.common.clock import Clock
 from bridge.config import Config
 from bridge.core.state import Tracked
 from bridge.journal import Journal
@@ -32,8 +33,13 @@ class Runtime:
     status: Status
     version: str
     boot_id: str | None = None
+    clock: Clock = field(default_factory=Clock)
     take_local: TakeLocal | None = None
     _audited: datetime = field(default=datetime.min.replace(tzinfo=UTC))
+
+    def configure(self, config: Config) -> None:
+        """Go on with *config*; what was built from the old one is not changed by this."""
+        self.config = self.identity.config = config
 
     @property
     def rules(self) -> "Rules":
@@ -61,7 +67,7 @@ class Runtime:
         """Record `bridge.audited`; its id has one place a second, so a crowd is spread out."""
         from bridge.core import messages  # noqa: PLC0415  nothing is said before the first poll
 
-        now = datetime.now(UTC)
+        now = self.clock.now()
         moment = max(now, self._audited + timedelta(seconds=1))
         for _ in range(60):
             self._audited = moment

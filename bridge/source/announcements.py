@@ -6,11 +6,11 @@ from datetime import datetime
 
 from bridge.core import messages
 from bridge.core.cloudevent import CloudEvent
+from bridge.core.observer import Observer
 from bridge.core.state import State, Step
-from bridge.journal import Journal
 from bridge.journal.drills import rehearsed
 from bridge.metadata.answers import Problem
-from bridge.runtime.identity import Identity
+from bridge.runtime.runtime import Runtime
 from bridge.runtime.status import SourceStatus
 
 log = logging.getLogger(__name__)
@@ -20,34 +20,37 @@ log = logging.getLogger(__name__)
 class Bulletin:
     """Knows who speaks, and from where."""
 
-    identity: Identity
-    journal: Journal
-    status: SourceStatus
-    version: str
-    boot_id: str | None
+    runtime: Runtime
+
+    @property
+    def status(self) -> SourceStatus:
+        return self.runtime.status.source
+
+    @property
+    def observer(self) -> Observer:
+        return self.runtime.identity.observer
 
     def transitions(self, step: Step, now: datetime) -> list[CloudEvent]:
         for key in step.regressed:
             log.warning("event.went_back", extra={"event_id": key, "note": "Started stays Started"})
-        observer = self.identity.observer
-        incarnation = step.state.incarnation
+        observer, incarnation = self.observer, step.state.incarnation
         return [messages.transition(one, observer, now, incarnation) for one in step.transitions]
 
     def degraded(
         self, problem: Problem, state: State, now: datetime, began: datetime
     ) -> CloudEvent:
         about = self._about(state, began, problem.reason, problem.status)
-        return messages.source("degraded", about, self.identity.observer, now)
+        return messages.source("degraded", about, self.observer, now)
 
     def recovered(self, state: State, now: datetime) -> CloudEvent:
         about = self._about(state, now, self.status.problem)
-        return messages.source("recovered", about, self.identity.observer, now)
+        return messages.source("recovered", about, self.observer, now)
 
     async def snapshot(self, state: State, now: datetime) -> CloudEvent:
         """With the drill that is under way: what is not in it is over."""
         about = self._about(state, now, self.status.problem)
-        pending = {**state.tracked, **await self.journal.run(rehearsed)}
-        return messages.source("snapshot", about, self.identity.observer, now, pending)
+        pending = {**state.tracked, **await self.runtime.journal.run(rehearsed)}
+        return messages.source("snapshot", about, self.observer, now, pending)
 
     def answered(self, step: Step, now: datetime) -> None:
         """Note in status and log that the source answers, and what it said."""
@@ -72,9 +75,9 @@ class Bulletin:
             since=began,
             endpoint=self.status.endpoint,
             last_good=self.status.last_good or state.last_good,
-            boot_id=self.boot_id,
-            bridge_version=self.version,
-            journal=self.journal.origin,
+            boot_id=self.runtime.boot_id,
+            bridge_version=self.runtime.version,
+            journal=self.runtime.journal.origin,
             reason=reason,
             status=status,
             clock_skew=self.status.clock_skew,

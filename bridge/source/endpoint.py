@@ -1,15 +1,62 @@
-"""Which endpoint to poll: configured, remembered or found, and remembered from then on."""
+"""The endpoint that is polled and told: where it is, and the connection while there is one."""
 
+import asyncio
 import logging
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 
 from bridge.config import Source
 from bridge.journal import Journal
-from bridge.metadata.answers import Problem
+from bridge.metadata.answers import OUTDATED, Accepted, Problem
 from bridge.metadata.budget import Budget
+from bridge.metadata.client import Metadata
 from bridge.metadata.discovery import discover
 from bridge.runtime.status import SourceStatus
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Endpoint:
+    """One connection for reading and for approving, with one budget for both.
+
+    It outlives the pollers that use it: a reload exchanges those. `asked_again` is set when the
+    document must be read again, because it is not what we thought.
+    """
+
+    budget: Budget = field(default_factory=Budget)
+    asked_again: asyncio.Event = field(default_factory=asyncio.Event)
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _client: Metadata | None = None
+    _was_read: bool = False
+    _incarnation: int | str | None = None
+
+    @asynccontextmanager
+    async def connected(self, url: str, api_version: str) -> AsyncGenerator[Metadata]:
+        async with Metadata(url, api_version, budget=self.budget) as client:
+            self._client, self._was_read = client, False
+            try:
+                yield client
+            finally:
+                self._client = None
+
+    def was_read(self, incarnation: int | str | None) -> None:
+        """Note which document the journal holds now."""
+        self._was_read, self._incarnation = True, incarnation
+
+    async def approve(
+        self, event_ids: Sequence[str], incarnation: int | str | None
+    ) -> Accepted | Problem:
+        """Tell Azure between two polls, if the document is still the one that was judged."""
+        async with self.turn:
+            if self._client is None or not self._was_read or incarnation != self._incarnation:
+                return OUTDATED
+            return await self._client.approve(event_ids, incarnation)
+
+    def read_again(self) -> None:
+        """Have the document read as soon as the budget allows."""
+        self.asked_again.set()
 
 
 async def locate(

@@ -3,11 +3,9 @@
 import asyncio
 import logging
 import random
-import time
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from bridge.common.supervise import backoff, heard
@@ -17,12 +15,11 @@ from bridge.core.diff import transitions, unannounced
 from bridge.core.state import Facts, State, Step
 from bridge.journal import Journal, SetAside
 from bridge.journal.grants import granted
-from bridge.metadata.answers import OUTDATED, Accepted, Answer, Problem
-from bridge.metadata.budget import Budget
+from bridge.metadata.answers import Answer, Problem
 from bridge.metadata.client import Metadata
-from bridge.runtime.identity import Identity
+from bridge.runtime.runtime import Runtime
 from bridge.runtime.status import SourceStatus
-from bridge.source.endpoint import locate
+from bridge.source.endpoint import Endpoint, locate
 from bridge.source.reader import Outage, Reader, azure_now, clock_skew
 
 if TYPE_CHECKING:
@@ -40,19 +37,15 @@ _LOST_TRACK = 5
 
 @dataclass(slots=True)
 class Poller:
-    """One VM's view of its scheduled events. `run` goes on until cancelled."""
+    """One VM's view of its scheduled events. `run` goes on until cancelled.
 
-    config: Config
-    journal: Journal
-    identity: Identity
-    status: SourceStatus
-    version: str
-    boot_id: str | None = None
-    budget: Budget = field(default_factory=Budget)
+    It keeps the configuration that it began with: a reload that changes the source makes another.
+    """
+
+    runtime: Runtime
+    endpoint: Endpoint
+    config: Config = field(init=False)
     asked: asyncio.Event = field(default_factory=asyncio.Event)
-    _client: Metadata | None = None
-    _hurry: asyncio.Event = field(default_factory=asyncio.Event)
-    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     _state: State = field(default_factory=State)
     _reader: Reader = field(default_factory=Reader)
     _outage: Outage = field(default_factory=lambda: Outage(timedelta()))
@@ -61,66 +54,59 @@ class Poller:
     _snapshot_due: float = 0.0
     _generation: int = -1
 
+    def __post_init__(self) -> None:
+        self.config = self.runtime.config
+
+    @property
+    def journal(self) -> Journal:
+        return self.runtime.journal
+
+    @property
+    def status(self) -> SourceStatus:
+        return self.runtime.status.source
+
     @property
     def _bulletin(self) -> "Bulletin":
         # Imported here: the first poll need not wait for the words about its answer.
         from bridge.source.announcements import Bulletin  # noqa: PLC0415
 
-        return Bulletin(self.identity, self.journal, self.status, self.version, self.boot_id)
+        return Bulletin(self.runtime)
 
     async def run(self) -> None:
         """Find the endpoint and poll it; look for it anew when it cannot be reached any more."""
         while True:
-            endpoint = await self._endpoint()
-            if endpoint is None:
+            url = await self._locate()
+            if url is None:
                 await asyncio.sleep(self._pause())
                 continue
-            async with self._reached(endpoint) as metadata:
+            async with self._connected(url) as metadata:
                 while not self._lost_track():
-                    self._hurry.clear()
-                    async with self._turn:
+                    self.endpoint.asked_again.clear()
+                    async with self.endpoint.turn:
                         problem = await self.poll(metadata)
                     pause = self._pause(problem)
-                    await (asyncio.sleep(pause) if problem else heard(self._hurry, pause))
-
-    def hurry(self) -> None:
-        """Read the document as soon as the budget allows: it is not what we thought."""
-        self._hurry.set()
+                    again = self.endpoint.asked_again
+                    await (asyncio.sleep(pause) if problem else heard(again, pause))
 
     async def once(self) -> bool:
         """Poll one time; whether there was a useful answer."""
-        endpoint = await self._endpoint()
-        if endpoint is None:
+        url = await self._locate()
+        if url is None:
             return False
-        async with self._reached(endpoint) as metadata:
+        async with self._connected(url) as metadata:
             return await self.poll(metadata) is None
 
-    @asynccontextmanager
-    async def _reached(self, endpoint: str) -> AsyncGenerator[Metadata]:
-        async with Metadata(endpoint, self.config.source.api_version, budget=self.budget) as client:
-            self._client = client
-            try:
-                yield client
-            finally:
-                self._client = None
-
-    async def approve(
-        self, event_ids: Sequence[str], incarnation: int | str | None
-    ) -> Accepted | Problem:
-        """Tell Azure between two polls, if the document is still the one that was judged."""
-        async with self._turn:
-            if self._client is None or self._seen is None or incarnation != self._state.incarnation:
-                return OUTDATED
-            return await self._client.approve(event_ids, incarnation)
+    def _connected(self, url: str) -> AbstractAsyncContextManager[Metadata]:
+        return self.endpoint.connected(url, self.config.source.api_version)
 
     async def poll(self, metadata: Metadata) -> Problem | None:
         """One fetch and all that follows from it; the problem, if there was one."""
-        await self.identity.learn(metadata)
+        await self.runtime.identity.learn(metadata)
         self.asked.set()
         answer = await metadata.fetch()
         self.status.polls += 1
-        self.status.last_poll = time.monotonic()
-        local = datetime.now(UTC)
+        self.status.last_poll = self.runtime.clock.monotonic()
+        local = self.runtime.clock.now()
         now = azure_now(answer.date, local)
         self.status.clock_skew = clock_skew(answer.date, local)
         try:
@@ -152,12 +138,13 @@ class Poller:
         self.status.degraded = told is not None
         self._generation = generation
 
-    async def _endpoint(self) -> str | None:
-        found = await locate(self.config.source, self.journal, self.status, self.budget)
-        self.status.last_poll = time.monotonic()
+    async def _locate(self) -> str | None:
+        budget = self.endpoint.budget
+        found = await locate(self.config.source, self.journal, self.status, budget)
+        self.status.last_poll = self.runtime.clock.monotonic()
         if isinstance(found, Problem):
             await self._refresh()
-            await self._problem(found, datetime.now(UTC))
+            await self._problem(found, self.runtime.clock.now())
             return None
         self._failures = 0
         return found
@@ -205,18 +192,20 @@ class Poller:
         recovered = self._outage.good()
         if recovered:
             events.append(self._bulletin.recovered(self._state, now))
-        if recovered or time.monotonic() >= self._snapshot_due:
-            self._snapshot_due = time.monotonic() + self.config.source.snapshot_interval
+        if recovered or self.runtime.clock.monotonic() >= self._snapshot_due:
+            self._snapshot_due = (
+                self.runtime.clock.monotonic() + self.config.source.snapshot_interval
+            )
             events.append(await self._bulletin.snapshot(step.state, now))
         await self._keep(step, events, now, recovered=recovered)
 
     async def _facts(self, now: datetime) -> Facts:
-        seen, self._seen = self._seen, time.monotonic()
+        seen, self._seen = self._seen, self.runtime.clock.monotonic()
         return Facts(
             now=now,
-            vm_name=self.identity.vm_name,
+            vm_name=self.runtime.identity.vm_name,
             scope=self.config.source.scope,
-            boot_id=self.boot_id,
+            boot_id=self.runtime.boot_id,
             watching=seen is not None and self._seen - seen < _WATCHING,
             approved=await self._approved(),
         )
@@ -239,10 +228,11 @@ class Poller:
         if events or changed or stale:
             meta = {"degraded_since": None} if recovered else {}
             await self._record(step.state, events, **meta)
+        self.endpoint.was_read(self._state.incarnation)
         self._bulletin.answered(step, now)
 
     async def _record(self, state: State, events: list[CloudEvent], **meta: str | None) -> None:
-        now = time.time()
+        now = self.runtime.clock.timestamp()
         try:
             await self.journal.commit(state, events, now, generation=self._generation, **meta)
         except SetAside:

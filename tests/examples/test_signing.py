@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from support.bridge import Azure
 from support.debian import tool
 from support.example_process import EXAMPLES, ran
 from support.kafka_broker import Broker
@@ -16,8 +17,7 @@ from support.signing import Signer
 from support.webhook_receiver import receiving
 from support.world import ME
 
-from bridge.approvals.intake import Intake
-from bridge.approvals.publisher import Speaker
+from bridge.approvals.service import ApprovalService
 from bridge.common.signatures import Mismatch, verify
 from bridge.config import Config
 from bridge.journal.votes import votes
@@ -50,7 +50,7 @@ async def desk(folder: Path, signer: Signer) -> AsyncIterator[Bridge]:
     http = {"listen": "127.0.0.1:0"}
     settings = {"state_dir": folder, "http": http, "approvals": approvals}
     async with bridge(Config.model_validate(settings)) as made:
-        made.runtime.take_local = Intake(made.runtime, Speaker(made.runtime)).take_local
+        ApprovalService(made.runtime, Azure())
         await announce(made.journal, EVENT_ID)
         yield made
 

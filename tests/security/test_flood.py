@@ -4,9 +4,9 @@ import asyncio
 from datetime import UTC, datetime
 
 import pytest
-from support.approval_desk import group
 from support.attacks import BILLING, ORDERS, RULES, signed
 from support.ballots import delivery
+from support.bridge import group
 from support.until import until
 
 from bridge.approvals.publisher import MOST_REFUSALS
@@ -87,7 +87,7 @@ async def test_a_flood_of_what_nobody_signed_or_can_read_is_counted_and_hardly_a
 async def test_while_it_lasts_the_bridge_polls_and_a_proved_vote_gets_through(one):
     bridge = await one.bridge(require={"approvers": ["orders", "billing"]},
                               allow=[*RULES["allow"], {"approver": "anybody"}])  # fmt: skip
-    granting = asyncio.create_task(bridge.granting.run())
+    granting = asyncio.create_task(bridge.service.decisions.run())
 
     async def pour():
         for number in range(20 * FLOOD):

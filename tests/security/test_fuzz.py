@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.attacks import ORDERS, RULES, signed
+from support.bridge import Azure
 from support.served_bridge import announce, bridge, config
 
-from bridge.approvals.intake import Intake
-from bridge.approvals.publisher import Speaker
+from bridge.approvals.service import ApprovalService
 from bridge.approvals.verification import Prover
 from bridge.common.signatures import HEADERS
 from bridge.config import Config
@@ -79,7 +79,7 @@ async def desk(folder):
     http = config(folder, tokens=[{"name": "eyes", "token": "eyes", "scopes": ["read"]}]).http
     given = {"http": http, "state_dir": folder, "approvals": RULES}
     async with bridge(Config.model_validate(given)) as made:
-        made.runtime.take_local = Intake(made.runtime, Speaker(made.runtime)).take_local
+        ApprovalService(made.runtime, Azure())
         await announce(made.journal, EVENT_ID)
         yield made
 

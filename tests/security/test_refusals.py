@@ -4,8 +4,8 @@ import asyncio
 import json
 
 import pytest
-from support.approval_desk import group
 from support.attacks import ATTACKS, BILLING, ORDERS, RULES, Message, signed
+from support.bridge import group
 
 from bridge.approvals.intake import Unauthorized
 from bridge.journal.votes import votes

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from support.bridge import Azure
 from support.served_bridge import Bridge, bridge, config
 
-from bridge.approvals.decisions import Granting
 from bridge.approvals.intake import Intake
-from bridge.approvals.publisher import Speaker
-from bridge.approvals.start_requests import Posting
+from bridge.approvals.service import ApprovalService
 from bridge.config import Config
+from bridge.journal import Journal
 from bridge.metadata.answers import Accepted
 
 
@@ -24,13 +24,20 @@ class Polls:
     """A bridge, what Azure was told by it, and the file by which commands find it."""
 
     served: Bridge
-    intake: Intake
     file: Path
+    service: ApprovalService = field(init=False)
     told: list[list[str]] = field(default_factory=list)
     answers: asyncio.Event = field(default_factory=asyncio.Event)
 
+    def __post_init__(self) -> None:
+        self.service = ApprovalService(self.served.runtime, Azure(self.post))
+
     @property
-    def journal(self):
+    def intake(self) -> Intake:
+        return self.service.intake
+
+    @property
+    def journal(self) -> Journal:
         return self.served.journal
 
     async def post(self, ids: list[str], _: object) -> Accepted:
@@ -61,15 +68,10 @@ async def polls(
     usual = config(folder, **(http or {}))
     given = {"http": usual.http, "state_dir": folder, "approvals": approvals}
     async with bridge(Config.model_validate(given)) as served:
-        speaker = Speaker(served.runtime)
-        intake = Intake(served.runtime, speaker)
         file = write_config(folder / "seb.yaml", state_dir=str(folder), http={"listen": None})
-        made = Polls(served, intake, file)
+        made = Polls(served, file)
         made.answers.set()
-        posting = Posting(served.runtime, speaker, made.post, int)
-        served.runtime.take_local = intake.take_local
-        granting = Granting(served.runtime, speaker, intake, posting)
-        task = asyncio.create_task(granting.run())
+        task = asyncio.create_task(made.service.decisions.run())
         try:
             yield made
         finally:

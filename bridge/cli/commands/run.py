@@ -6,8 +6,8 @@ import os
 import sys
 from pathlib import Path
 
-from bridge.app.lifecycle import CannotStart
 from bridge.app.lifecycle import run as run_bridge
+from bridge.app.reload import CannotStart
 from bridge.common import log
 from bridge.config import ConfigError, load
 from bridge.journal import Newer

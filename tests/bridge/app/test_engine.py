@@ -6,11 +6,12 @@ import time
 from contextlib import asynccontextmanager
 
 import pytest
-from support.approval_desk import group
+from support.bridge import group
 from support.third_party_source import register
 from support.until import until
 
 from bridge.app.engine import Engine
+from bridge.app.reload import Reload, WebAccess
 from bridge.config import load
 from bridge.delivery.workers import Fleet
 from bridge.journal import Journal
@@ -41,6 +42,7 @@ class Bench:
             "source": {"endpoint": self.group.simulator.endpoint, "poll_interval": "200ms"},
             "state_dir": str(self.folder),
             "sinks": {"out": {"type": "file", "path": str(self.out)}},
+            "http": {"listen": None},
             "approvals": {"from": {"desk": source}, "require": "any", **approvals},
         }
         path = self.folder / "config.yaml"
@@ -75,6 +77,14 @@ class Bench:
             await journal.close()
 
 
+async def reload(engine, new):
+    """As SIGHUP does it, with the control socket and without HTTP."""
+    folder = engine.runtime.config.state_dir
+    async with WebAccess(engine.runtime, folder) as web:
+        await Reload(engine.runtime, engine, web, lambda: new).apply()
+    assert engine.runtime.config is new
+
+
 @pytest.fixture
 async def bench(tmp_path):
     async with group(tmp_path) as made:
@@ -98,9 +108,8 @@ async def test_a_reload_brings_other_rules_and_other_sources(bench):
     async with bench.engine(dry_run=True) as engine:
         bench.say("e", id="1")
         await until(lambda: bench.told("approval.recorded"))
-        old, new = engine.runtime.config, bench.config(**{"from": {}})
-        engine.runtime.config = new
-        await engine.change(old, new)
+        new = bench.config(**{"from": {}})
+        await reload(engine, new)
         assert engine.runtime.status.listeners == {}
         engine.runtime.journal.announce()
         await until(lambda: bench.told("approval.granted"))
@@ -114,8 +123,7 @@ async def test_a_new_poller_posts_what_the_old_one_no_longer_can(bench):
         old = engine.runtime.config
         source = old.source.model_copy(update={"poll_interval": 0.3})
         new = old.model_copy(update={"source": source})
-        engine.runtime.config = new
-        await engine.change(old, new)
+        await reload(engine, new)
         bench.say("e")
         await until(lambda: bench.told("approval.granted"))
 
@@ -136,10 +144,9 @@ async def test_what_azure_refuses_is_looked_at_again_at_once(bench):
     source = config.source.model_copy(update={"poll_interval": 3600.0})
     async with bench.engine() as engine:
         await until(lambda: bench.told("scheduled"))
-        old, new = engine.runtime.config, config.model_copy(update={"source": source})
-        engine.runtime.config = new
-        await engine.change(old, new)
-        await until(lambda: engine._source._state.tracked)
+        new = config.model_copy(update={"source": source})
+        await reload(engine, new)
+        await until(lambda: engine._poller._state.tracked)
         bench.world.fault("status", methods=["POST"], status=400)
         bench.say("e")
         bench.world.cancel("e")

@@ -5,7 +5,7 @@ import json
 import time
 
 import pytest
-from support.approval_desk import group, make_config
+from support.bridge import group, make_config
 from support.until import until
 
 from bridge.app.engine import Engine

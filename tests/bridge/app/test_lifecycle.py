@@ -19,7 +19,8 @@ from support.journal_tools import opened
 from support.until import until
 
 from bridge.app import lifecycle as module
-from bridge.app.lifecycle import App, CannotStart, run
+from bridge.app.lifecycle import App, run
+from bridge.app.reload import CannotStart, WebAccess
 from bridge.config import Config, load
 from bridge.journal import Journal, Newer
 from bridge.platform import AlreadyRunning, lock
@@ -110,7 +111,7 @@ async def serving(place: Place) -> AsyncGenerator[App]:
 async def reload(app: App, caplog) -> str:
     """Reload, and return what was said about it."""
     caplog.clear()
-    caplog.set_level(logging.INFO, "bridge.app.lifecycle")
+    caplog.set_level(logging.INFO, "bridge.app")
     app._again.set()
 
     def said() -> list[str]:
@@ -202,7 +203,7 @@ async def test_the_first_line_says_which_file(place, caplog):
 
 async def test_it_stops_in_order(place, simulator, monkeypatch, caplog):
     """Polling first, then the sinks get their time, and what they take is settled."""
-    caplog.set_level(logging.INFO, "bridge.app.lifecycle")
+    caplog.set_level(logging.INFO, "bridge.app")
     gate = asyncio.Event()
     far_side = FarSide(lambda _: gate.wait(), answer=lambda results: [None for _ in results])
     monkeypatch.setattr("bridge.delivery.workers.find_sink", lambda _: far_side.plugin)
@@ -225,7 +226,7 @@ async def test_it_stops_in_order(place, simulator, monkeypatch, caplog):
 
 
 async def test_a_dead_sink_keeps_nobody_longer_than_the_grace(place, monkeypatch, caplog):
-    caplog.set_level(logging.INFO, "bridge.app.lifecycle")
+    caplog.set_level(logging.INFO, "bridge.app")
     place.write(stop_grace="300ms")
     far_side = FarSide(lambda _: Unavailable("never"))
     monkeypatch.setattr("bridge.delivery.workers.find_sink", lambda _: far_side.plugin)
@@ -257,13 +258,13 @@ async def test_what_the_first_poll_shows_is_delivered_before_anything_else_is_op
     place, simulator, monkeypatch
 ):
     simulator.world.create(name="e", type="Reboot", notice="1h")
-    told, original = [], App._open_web
+    told, original = [], WebAccess.open
 
-    async def open_web(self, stack):
+    async def open_web(self):
         told.extend(place.told("left"))
-        await original(self, stack)
+        await original(self)
 
-    monkeypatch.setattr(App, "_open_web", open_web)
+    monkeypatch.setattr(WebAccess, "open", open_web)
     async with serving(place):
         pass
     assert "scheduled" in told
@@ -363,7 +364,7 @@ async def test_a_reload_takes_new_certificates_and_refuses_bad_ones(place, caplo
         return found
 
     async with serving(place) as app:
-        await until(lambda: app._opened)
+        await until(lambda: app.reload and app.reload.web._opened)
         assert await trusted() == [True, False]
         ours.write_text("half a file")
         assert await reload(app, caplog) == "configuration.refused"
@@ -381,9 +382,9 @@ async def test_systemd_hears_of_every_step(place, caplog, monkeypatch):
         await until(lambda: heard)
         assert await reload(app, caplog) == "configuration.loaded"
         await until(lambda: len(heard) == 3)
-        original = app.load
-        app.load = lambda: 1 / 0
+        original = app.reload.load
+        app.reload.load = lambda: 1 / 0
         app._again.set()
         await until(lambda: len(heard) == 5)
-        app.load = original
+        app.reload.load = original
     assert heard == [*["READY=1"], *["RELOADING=1", "READY=1"] * 2, "STOPPING=1"]

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from support.approval_desk import group
+from support.bridge import group
 
 from bridge.journal.grants import reminded
 from bridge.journal.votes import votes
@@ -164,7 +164,7 @@ async def test_a_reminder_that_is_still_to_come_wakes_the_bridge(two):
     key = plan(two)
     bridge = await two.bridge(remind=["10m", "20m"])
     due = (await bridge.journal.load()).tracked[key].event.not_before
-    moment = await bridge.granting._prompting.look(await bridge.journal.load())
+    moment = await bridge.service.decisions.prompting.look(await bridge.journal.load())
     assert moment == due - timedelta(minutes=20)
     assert await bridge.told("approval.due") == []
 

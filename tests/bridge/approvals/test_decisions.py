@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 
 import pytest
-from support.approval_desk import group
+from support.bridge import group
 from support.until import until
 
 from bridge.approvals.decisions import Granting
@@ -15,6 +15,7 @@ from bridge.journal.votes import votes
 from bridge.metadata.answers import Accepted, Problem
 
 EACH = {"require": "each-resource"}
+LONGEST_BACKOFF = timedelta(seconds=5)
 NOW = {"takeover_after": "0s"}
 
 
@@ -91,7 +92,7 @@ async def test_the_spelling_is_azures_own(two):
         sent.extend(ids)
         return Accepted()
 
-    bridge.granting.posting.post = post
+    bridge.azure.approve = post
     await bridge.consider()
     assert sent == ["abc-Def"]
 
@@ -137,7 +138,7 @@ async def test_a_hold_keeps_azure_uninformed_until_it_is_lifted(two):
 
 async def test_a_hold_that_expires_wakes_the_grant(two):
     bridge = await two.bridge(hold_timeout="300ms")
-    async with running(bridge.granting):
+    async with running(bridge.service.decisions):
         await bridge.hear(event_id(two), decision="hold", approver="a")
         await bridge.hear(event_id(two), approver="b")
         await until(two.posts)
@@ -194,7 +195,7 @@ async def test_a_dry_run_tells_azure_nothing_and_grants_nothing(two):
 
 async def test_the_second_vm_waits_and_takes_over_when_the_first_is_silent(two):
     second = await two.bridge("vm-1", takeover_after="400ms")
-    async with running(second.granting):
+    async with running(second.service.decisions):
         await second.hear(event_id(two))
         await until(second.told)
     [post] = two.posts()
@@ -203,21 +204,13 @@ async def test_the_second_vm_waits_and_takes_over_when_the_first_is_silent(two):
     assert await second.became() == [("granted", None)]
 
 
-async def test_the_third_vm_waits_twice_as_long(tmp_path, monkeypatch):
-    class Later(datetime):
-        by = 0.0
-
-        @classmethod
-        def now(cls, tz=None):
-            return datetime.now(tz) + timedelta(seconds=cls.by)
-
-    monkeypatch.setattr("bridge.approvals.decisions.datetime", Later)
+async def test_the_third_vm_waits_twice_as_long(tmp_path):
     async with group(tmp_path, "vm-0", "vm-1", "vm-2") as three:
         key = plan(three, resources=["vm-0", "vm-1", "vm-2"])
         third = await three.bridge("vm-2", takeover_after="100s")
         await third.hear(key)
         for by, posts in ((0, 0), (190, 0), (200, 1)):
-            Later.by = by
+            third.clock.ahead = timedelta(seconds=by)
             await third.consider()
             assert len(three.posts()) == posts
 
@@ -233,16 +226,11 @@ async def test_the_second_vm_waits_also_after_a_hold_that_became_an_approval(two
     assert two.posts() == []
 
 
-async def test_who_leads_does_not_wait_for_a_clock_that_was_set_back(two, monkeypatch):
-    class Ahead(datetime):
-        @classmethod
-        def now(cls, tz=None):
-            return datetime.now(tz) + timedelta(hours=1)
-
+async def test_who_leads_does_not_wait_for_a_clock_that_was_set_back(two):
     bridge = await two.bridge()
-    with monkeypatch.context() as patch:
-        patch.setattr("bridge.approvals.intake.datetime", Ahead)
-        await bridge.hear(event_id(two))
+    bridge.clock.ahead = timedelta(hours=1)
+    await bridge.hear(event_id(two))
+    bridge.clock.ahead = timedelta()
     await bridge.consider()
     assert len(two.posts()) == 1
 
@@ -289,7 +277,7 @@ async def test_nothing_is_posted_for_an_event_of_other_vms(two):
 async def test_who_watches_all_stands_in_last(two):
     key = plan(two, "theirs", resources=["vm-1"])
     first = await two.bridge("vm-0", source={"scope": "all"}, takeover_after="300ms")
-    async with running(first.granting):
+    async with running(first.service.decisions):
         await first.hear(key)
         await until(first.told)
     [post] = two.posts()
@@ -372,7 +360,7 @@ async def test_who_is_due_by_other_votes_than_those_that_lapsed_is_due_all_the_s
     two.world.update("e", type="Redeploy")
     await bridge.poll()
     await bridge.hear(key, approver="b")
-    bridge.granting.posting._tries.clear()
+    bridge.clock.ahead += LONGEST_BACKOFF
     await bridge.consider()
     assert await state(bridge, key) == "due"
     two.world.cancel("e")
@@ -421,7 +409,7 @@ async def test_an_event_that_starts_before_its_time_was_released_by_somebody(two
 async def test_an_event_that_is_out_of_sight_for_a_while_is_left_alone(two):
     bridge = await two.bridge()
     key = event_id(two)
-    bridge.poller.boot_id = "boot-2"
+    bridge.runtime.boot_id = "boot-2"
     del two.world.entries[key]
     await bridge.poll()
     assert bridge.poller._state.tracked[key].missing_since
@@ -438,7 +426,7 @@ async def test_it_is_tried_again_until_azure_takes_it(two):
     two.world.fault("status", methods=["POST"], status=500, count=2)
     two.world.fault("status", methods=["POST"], status=429, count=1)
     bridge = await two.bridge()
-    async with running(bridge.granting):
+    async with running(bridge.service.decisions):
         await bridge.hear(event_id(two))
         await until(lambda: any(post["released"] for post in two.posts()))
         await until(bridge.told)
@@ -449,7 +437,7 @@ async def test_an_answer_that_is_lost_is_asked_for_again_and_granted_once(two):
     plan(two, "slow", starts_after_approval="1h")
     two.world.fault("reset", methods=["POST"], count=1, processed=True)
     bridge = await two.bridge()
-    async with running(bridge.granting):
+    async with running(bridge.service.decisions):
         await bridge.hear(event_id(two, "slow"))
         await until(bridge.told)
     assert await bridge.became() == [("granted", None)]
@@ -463,7 +451,7 @@ async def test_news_of_other_things_does_not_shorten_the_wait_after_a_failure(tw
         calls.append(ids)
         return Problem("throttled", "Too often.", retry_after=5.0)
 
-    bridge.granting.posting.post = post
+    bridge.azure.approve = post
     await bridge.hear(event_id(two))
     for _ in range(5):
         await bridge.consider()
@@ -504,7 +492,7 @@ async def test_a_restart_between_post_and_mark_grants_once_under_the_same_id(two
         assert isinstance(await real(*given), Accepted)
         raise RuntimeError("the process ends here")
 
-    bridge.granting.posting.post = dies
+    bridge.azure.approve = dies
     with pytest.raises(RuntimeError):
         await bridge.consider()
     assert await bridge.told() == []
@@ -543,11 +531,11 @@ async def test_a_journal_that_fails_after_the_post_is_made_good_later(two):
         bridge.journal._store.connection.execute("PRAGMA query_only = ON")
         return answer
 
-    bridge.granting.posting.post = then_full
+    bridge.azure.approve = then_full
     with pytest.raises(Unavailable):
         await bridge.consider()
     assert await bridge.journal.repair()
-    bridge.granting.posting.post = real
+    bridge.azure.approve = real
     await bridge.consider()
     assert await bridge.became() == [("granted", None)]
     assert await bridge.journal.run(granted) == {(key, 1)}
@@ -578,14 +566,14 @@ async def test_one_that_azure_refuses_does_not_spoil_it_for_the_others(two):
             return Problem("bad-request", "It is gone.", status=400)
         return Accepted()
 
-    bridge.granting.posting.post = post
+    bridge.azure.approve = post
     for key in keys:
         await bridge.hear(key)
     await bridge.consider()
     assert [sorted(ids) for ids in sent] == [sorted(keys), *([one] for one in sorted(keys))]
     assert [one["data"]["eventId"] for one in await bridge.told()] == [keys[1]]
     assert await state(bridge, keys[0]) == "due"
-    assert bridge.rereads > 0
+    assert bridge.azure.rereads > 0
 
 
 @pytest.mark.parametrize(("status", "rereads"), [(400, 1), (404, 1), (429, 0), (500, 0), (None, 0)])
@@ -597,10 +585,10 @@ async def test_a_refusal_has_the_document_read_again_and_other_trouble_does_not(
     async def post(*_):
         return Problem("some", "Trouble.", status=status, retry_after=5.0)
 
-    bridge.granting.posting.post = post
+    bridge.azure.approve = post
     await bridge.hear(event_id(two))
     await bridge.consider()
-    assert bridge.rereads == rereads
+    assert bridge.azure.rereads == rereads
 
 
 async def test_what_azure_refuses_because_it_is_gone_is_said_to_have_failed(two):
@@ -608,7 +596,7 @@ async def test_what_azure_refuses_because_it_is_gone_is_said_to_have_failed(two)
     two.world.fault("status", methods=["POST"], status=400)
     await bridge.hear(event_id(two))
     await bridge.consider()
-    assert bridge.rereads == 1
+    assert bridge.azure.rereads == 1
     two.world.cancel("e")
     await bridge.poll()
     await bridge.consider()

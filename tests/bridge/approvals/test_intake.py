@@ -7,7 +7,7 @@ import logging
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.approval_desk import group
+from support.bridge import group
 
 from bridge.approvals.assessment import MOST_WAITING
 from bridge.common.errors import Unavailable

@@ -5,7 +5,7 @@ import json
 from contextlib import asynccontextmanager
 
 import pytest
-from support.approval_desk import group
+from support.bridge import group
 from support.signing import Signer
 
 from bridge.approvals.intake import Unauthorized
@@ -36,7 +36,7 @@ def event_id(made, name="e"):
 
 @asynccontextmanager
 async def granting(bridge):
-    task = asyncio.create_task(bridge.granting.run())
+    task = asyncio.create_task(bridge.service.decisions.run())
     try:
         yield
     finally:
@@ -159,7 +159,7 @@ async def test_a_caller_does_not_wait_for_ever_for_azure(two):
     async def post(*_):
         return Problem("server-error", "No.", status=500)
 
-    bridge.granting.posting.post = post
+    bridge.azure.approve = post
     async with granting(bridge):
         bridge.intake.patience = 0.1
         [found] = await say(bridge, event_id(two))

@@ -6,10 +6,11 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import pytest
-from support.approval_desk import group
+from support.bridge import group
 from support.until import until
 
 import bridge.approvals.listeners
@@ -94,10 +95,10 @@ async def desk(tmp_path):
 @asynccontextmanager
 async def listening(desk, **sources):
     async with asyncio.TaskGroup() as tasks:
-        listeners = Listeners(desk.runtime, desk.intake, tasks)
-        await listeners.employ(sources or {"bus": RadioSettings()})
+        listeners = Listeners(desk.runtime, desk.intake)
+        await listeners.employ(sources or {"bus": RadioSettings()}, tasks)
         try:
-            yield listeners
+            yield partial(listeners.employ, group=tasks)
         finally:
             await listeners.stop()
 
@@ -117,7 +118,7 @@ async def test_a_message_is_acknowledged_when_it_is_in_the_journal_and_not_befor
         key = event_id(desk)
         known.append((before, radio.acked[:], await desk.journal.run(lambda s: votes(s, key, 1))))
 
-    desk.intake = type("Watched", (), {"take": staticmethod(watched)})()
+    desk.service.intake = type("Watched", (), {"take": staticmethod(watched)})()
     async with listening(desk):
         radio.say({"eventId": event_id(desk)}, 0)
         await until(lambda: radio.acked)
@@ -198,9 +199,9 @@ async def test_nothing_is_acknowledged_while_the_journal_cannot_be_written(desk,
 
 async def test_a_reload_exchanges_what_changed_and_leaves_the_rest_alone(desk, radio):
     same, other = RadioSettings(), RadioSettings(wave="short")
-    async with listening(desk, kept=same, changed=same, gone=same) as listeners:
+    async with listening(desk, kept=same, changed=same, gone=same) as exchange:
         await until(lambda: len(radio.entered) == 3)
-        await listeners.employ({"kept": same, "changed": other, "new": same})
+        await exchange({"kept": same, "changed": other, "new": same})
         await until(lambda: len(radio.entered) == 5)
         assert radio.left == 2
         assert set(desk.runtime.status.listeners) == {"kept", "changed", "new"}

@@ -6,7 +6,6 @@ bridges look late, restart and are told nothing. A clerk keeps the books of each
 
 import asyncio
 import tempfile
-import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,16 +14,14 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
-from support.approval_desk import Bridge, make_config
 from support.ballots import delivery
+from support.bridge import Bridge, make_config, make_runtime
+from support.clock import StillClock
 from support.desk_clerk import ALLOW, HARSHER, POLICIES, Clerk, Said
 
 from bridge.core.model import Document, Instance, ScheduledEvent
 from bridge.journal import Journal
 from bridge.metadata.answers import Accepted, Answer, Problem
-from bridge.runtime.identity import Identity
-from bridge.runtime.runtime import Runtime
-from bridge.runtime.status import Status
 
 VMS = ("vm-0", "vm-1")
 HOUR = timedelta(hours=1)
@@ -45,20 +42,8 @@ READY = st.permutations([(who, vm) for who in ("orders", "billing") for vm in VM
 HEARERS = st.sampled_from([VMS, VMS, VMS, VMS[:1], VMS[1:], ()])
 
 
-class Clock(datetime):
-    """All clocks of the bridges; it goes when a step takes time."""
-
-    moment = datetime.now(UTC)
-
-    @classmethod
-    def now(cls, tz=None):
-        return cls.moment
-
-    @classmethod
-    def monotonic(cls):
-        return cls.moment.timestamp()
-
-    time = monotonic
+CLOCK = StillClock()
+"""All clocks of the bridges; it goes when a step takes time."""
 
 
 class Azure:
@@ -94,11 +79,11 @@ class Window:
     async def approve(self, ids, _):
         assert self.fresh, f"{self.clerk.vm} POSTed {ids} by what it knew before it stopped"
         for name in ids:
-            assert self.clerk.allows(name, Clock.moment), f"{self.clerk.vm} POSTed {name}"
+            assert self.clerk.allows(name, CLOCK.moment), f"{self.clerk.vm} POSTed {name}"
             assert (name, self.clerk.life(name)) not in self.clerk.granted, f"{name} again"
         taken = self.azure.answers and set(ids) <= set(self.azure.events)
         for name in ids:
-            self.tried[name] = Clock.moment
+            self.tried[name] = CLOCK.moment
             if taken:
                 self.clerk.is_granted(name)
         if not self.azure.answers:
@@ -107,24 +92,14 @@ class Window:
 
     def prevents(self, name):
         """Azure does not answer, did not just now, has lost it, or was not asked what there is."""
-        just_now = self.tried.get(name, Clock.moment - HOUR) > Clock.moment - LONGEST_BACKOFF
+        just_now = self.tried.get(name, CLOCK.moment - HOUR) > CLOCK.moment - LONGEST_BACKOFF
         return just_now or not self.fresh or not self.azure.answers or name not in self.azure.events
 
 
 class Desks(RuleBasedStateMachine):
     def __init__(self):
         super().__init__()
-        self.patch = pytest.MonkeyPatch()
-        for module in (
-            "approvals.intake",
-            "approvals.decisions",
-            "approvals.start_requests",
-            "approvals.automation",
-            "source.poller",
-        ):
-            self.patch.setattr(f"bridge.{module}.datetime", Clock)
-        self.patch.setattr("bridge.approvals.start_requests.time", Clock)
-        Clock.moment = datetime.now(UTC) + SECOND
+        CLOCK.moment = datetime.now(UTC) + SECOND
         self.runner = asyncio.Runner()
         self.folder = tempfile.TemporaryDirectory()
         self.azure = Azure()
@@ -149,20 +124,17 @@ class Desks(RuleBasedStateMachine):
         journal = Journal(folder / "journal.db")
         await journal.open()
         await journal.run(lambda store: store.connection.execute("PRAGMA synchronous = OFF"))
-        status = Status(started=time.monotonic())
-        runtime = Runtime(config, journal, Identity(config, journal), status, "1")
-        await runtime.identity.recall()
-        made = Bridge(runtime, self.windows[vm])
+        made = Bridge(await make_runtime(config, journal, CLOCK), self.windows[vm])
         made.intake.patience = 0.0
-        made.granting.posting.post = made.poller.approve
-        made.poller._client = self.windows[vm]
+        made.azure.approve = made.endpoint.approve
+        made.endpoint._client = self.windows[vm]
         self.bridges[vm], self.windows[vm].fresh = made, False
 
     async def _stop(self, vm):
         await self.bridges[vm].journal.close()
 
     def _announce(self, name, resources):
-        event = ScheduledEvent(name, "Reboot", "Scheduled", resources, Clock.moment + 2 * HOUR)
+        event = ScheduledEvent(name, "Reboot", "Scheduled", resources, CLOCK.moment + 2 * HOUR)
         self.azure.change(name, event)
         for vm in VMS:
             self.runner.run(self.bridges[vm].poll())
@@ -200,7 +172,7 @@ class Desks(RuleBasedStateMachine):
             self.azure.change(name, None)
             return
         if how == "start in time":
-            Clock.moment = max(Clock.moment, event.not_before)
+            CLOCK.moment = max(CLOCK.moment, event.not_before)
         self.azure.change(name, replace(event, status="Started", not_before=None))
 
     @rule(answers=st.sampled_from([True, True, False]))
@@ -230,7 +202,7 @@ class Desks(RuleBasedStateMachine):
         self.number += 1
         said = Said(self.number, name, who, what, vm, local=True)
         self._tick()
-        self.clerks[at].takes(said, Clock.moment)
+        self.clerks[at].takes(said, CLOCK.moment)
         message = self._message(said, "control", 0)
         self.runner.run(self.bridges[at].intake.take_local(message, "control", who))
 
@@ -243,7 +215,7 @@ class Desks(RuleBasedStateMachine):
         for place in range(max(0, first - 1), last):
             self._tick()
             said = self.said[channel][place]
-            self.clerks[at].takes(said, Clock.moment)
+            self.clerks[at].takes(said, CLOCK.moment)
             self.runner.run(
                 self.bridges[at].intake.take(self._message(said, channel, place), channel)
             )
@@ -273,12 +245,12 @@ class Desks(RuleBasedStateMachine):
         """What must be POSTed is, and what could not be is said to have failed."""
         self._tick()
         clerk, told = self.clerks[at], self.bridges[at].told
-        clerk.looks(Clock.moment)
+        clerk.looks(CLOCK.moment)
         self.runner.run(self.bridges[at].consider())
         for name in clerk.view:
             posted = (name, clerk.life(name)) in clerk.granted
             prevented = self.windows[at].prevents(name)
-            assert posted or prevented or not clerk.demands(name, Clock.moment), (
+            assert posted or prevented or not clerk.demands(name, CLOCK.moment), (
                 f"{at} did not POST {name}"
             )
         failed = self.runner.run(told("approval.failed"))
@@ -292,19 +264,18 @@ class Desks(RuleBasedStateMachine):
 
     @rule(seconds=st.sampled_from([1, 5, 6, 31, 601]), by=HEARERS)
     def wait(self, seconds, by):
-        Clock.moment += timedelta(seconds=seconds)
+        CLOCK.moment += timedelta(seconds=seconds)
         for at in by:
             self.look(at)
 
     def _tick(self):
-        Clock.moment += timedelta(milliseconds=1)
+        CLOCK.moment += timedelta(milliseconds=1)
 
     def teardown(self):
         for vm in self.bridges:
             self.runner.run(self._stop(vm))
         self.runner.close()
         self.folder.cleanup()
-        self.patch.undo()
 
 
 TestDesks = pytest.mark.timeout(120)(Desks.TestCase)

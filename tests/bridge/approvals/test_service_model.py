@@ -5,10 +5,11 @@ And whatever they allow is POSTed while the event waits, or said to have failed.
 
 import random
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
-from support.approval_desk import group
+from support.bridge import group
+from support.clock import ShiftedClock
 from support.signing import Signer
 
 SIGNERS = {"orders": Signer("orders"), "billing": Signer("billing", seed=2, ed25519=False)}
@@ -41,14 +42,7 @@ CHOICES = {
 }
 
 
-class Shifted(datetime):
-    """The bridge's clock, which goes ahead of the real one."""
-
-    ahead = timedelta()
-
-    @classmethod
-    def now(cls, tz=None):
-        return datetime.now(tz) + cls.ahead
+LONGEST_BACKOFF = timedelta(seconds=5)
 
 
 class Expected:
@@ -84,18 +78,20 @@ class Desk:
         self.group, self.policy = made, policy
         self.events, self.titles, self.sent = {}, {}, []
         self.number, self.broken = 0, False
+        self.clock = ShiftedClock()
 
     async def restart(self):
         allow = [signer.entry() for signer in SIGNERS.values()]
         self.bridge = await self.group.bridge(require=self.policy, allow=allow)
+        self.bridge.runtime.clock = self.clock
         await self.look()
 
     async def look(self):
         """The bridge looks, and what it tells Azure is what it should."""
-        now = Shifted.now(UTC)
+        now = self.clock.now()
         for _, event in self.events.values():
             event.was_due |= not event.posted and event.enough(now)
-        self.bridge.granting.posting._tries.clear()
+        self.clock.ahead += LONGEST_BACKOFF
         await self.bridge.consider()
         posts = [post for post in self.group.posts() if post["status"] == 200]
         for key in (key for post in posts[len(self.sent) :] for key in post["eventIds"]):
@@ -123,13 +119,13 @@ class Desk:
         key, event = self.events[name]
         self.number += 1
         said = {"resource": vm} if self.policy == "each-resource" else {}
-        ahead = min(Shifted.ahead.total_seconds(), 200)
+        ahead = min(self.clock.ahead.total_seconds(), 200)
         message = SIGNERS[who].delivery(
             key, name=f"w-{self.number}", age=-ahead, decision=what, **said
         )
         for _ in range(times):
             await self.bridge.intake.take(message, "bus", must_sign=True)
-        event.hear((who, said.get("resource", "")), what, Shifted.now(UTC))
+        event.hear((who, said.get("resource", "")), what, self.clock.now())
         await self.look()
 
     async def pretend(self, name, how):
@@ -157,7 +153,7 @@ class Desk:
         await self.bridge.poll()
         await self.bridge.consider()
         failed = {one["data"]["eventId"] for one in await self.bridge.told("approval.failed")}
-        if how == "cancel" and event.enough(Shifted.now(UTC)) and not event.posted:
+        if how == "cancel" and event.enough(self.clock.now()) and not event.posted:
             assert key in failed, "what was due and never POSTed must be said"
         assert not (event.posted and key in failed)
         assert event.was_due or key not in failed
@@ -170,7 +166,7 @@ class Desk:
         await self.look()
 
     async def wait(self, minutes):
-        Shifted.ahead += timedelta(minutes=minutes)
+        self.clock.ahead += timedelta(minutes=minutes)
         await self.look()
 
     async def do(self, step):
@@ -189,23 +185,14 @@ class Desk:
 
 
 async def play(folder, policy, steps):
-    Shifted.ahead = timedelta()
-    with pytest.MonkeyPatch.context() as patch:
-        async with group(folder, *VMS) as made:
-            for module in (
-                "approvals.intake",
-                "approvals.decisions",
-                "approvals.start_requests",
-                "approvals.automation",
-            ):
-                patch.setattr(f"bridge.{module}.datetime", Shifted)
-            desk = Desk(made, policy)
-            await desk.restart()
-            for name in ("a", "b"):
-                await desk.announce(name)
-            for step in steps:
-                await desk.do(step)
-            return len(desk.sent)
+    async with group(folder, *VMS) as made:
+        desk = Desk(made, policy)
+        await desk.restart()
+        for name in ("a", "b"):
+            await desk.announce(name)
+        for step in steps:
+            await desk.do(step)
+        return len(desk.sent)
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=str)

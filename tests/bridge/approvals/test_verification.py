@@ -5,7 +5,7 @@ import time
 from dataclasses import replace
 
 import pytest
-from support.approval_desk import group
+from support.bridge import group
 from support.signing import Signer, wrapped
 
 from bridge.approvals.publisher import MOST_REFUSALS

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from support.approval_desk import group
+from support.bridge import group
 from support.until import until
 
 from bridge.approvals.start_requests import Due

@@ -4,11 +4,11 @@ import re
 import pytest
 from aiohttp import ClientSession
 from support.ballots import delivery
+from support.bridge import Azure
 from support.served_bridge import announce, bridge, config, end, kill
 from support.world import ME
 
-from bridge.approvals.intake import Intake
-from bridge.approvals.publisher import Speaker
+from bridge.approvals.service import ApprovalService
 from bridge.journal import Verdict
 
 FIRST = "602D9444-D2CD-49C7-8624-8643E7171297"
@@ -276,8 +276,8 @@ async def test_every_answer_has_the_headers_that_keep_browsers_out(running):
 
 
 async def hear(running, **said):
-    desk = Intake(running.runtime, Speaker(running.runtime))
-    await desk.take(delivery(FIRST, **said), "bus")
+    service = ApprovalService(running.runtime, Azure())
+    await service.intake.take(delivery(FIRST, **said), "bus")
 
 
 async def test_the_votes_on_an_event_are_shown_with_it(running):

@@ -5,13 +5,11 @@ import json
 from contextlib import asynccontextmanager
 
 import pytest
+from support.bridge import Azure
 from support.served_bridge import announce, bridge, config
 from support.signing import Signer
 
-from bridge.approvals.decisions import Granting
-from bridge.approvals.intake import Intake
-from bridge.approvals.publisher import Speaker
-from bridge.approvals.start_requests import Posting
+from bridge.approvals.service import ApprovalService
 from bridge.config import Config
 from bridge.journal.votes import votes
 from bridge.metadata.answers import Accepted
@@ -34,19 +32,15 @@ async def desk(folder, *, http=None, **approvals):
     usual = config(folder, **{"tokens": TOKENS, **(http or {})})
     given = {"http": usual.http, "state_dir": folder, "approvals": {"require": "any", **approvals}}
     async with bridge(Config.model_validate(given)) as made:
-        speaker = Speaker(made.runtime)
-        intake = Intake(made.runtime, speaker, patience=20.0)
         sent = []
 
         async def post(ids, _):
             sent.append(list(ids))
             return Accepted()
 
-        granting = Granting(
-            made.runtime, speaker, intake, Posting(made.runtime, speaker, post, int)
-        )
-        made.runtime.take_local = intake.take_local
-        task = asyncio.create_task(granting.run())
+        service = ApprovalService(made.runtime, Azure(post))
+        service.intake.patience = 20.0
+        task = asyncio.create_task(service.decisions.run())
         await announce(made.journal, EVENT_ID)
         try:
             yield made, sent

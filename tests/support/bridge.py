@@ -2,28 +2,31 @@
 
 import json
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from support.ballots import delivery
+from support.clock import ShiftedClock
 
-from bridge.approvals.decisions import Granting
 from bridge.approvals.intake import Intake
-from bridge.approvals.publisher import Speaker
-from bridge.approvals.start_requests import Posting
+from bridge.approvals.service import ApprovalService
+from bridge.common.clock import Clock
 from bridge.config import Config
 from bridge.journal import Journal
+from bridge.metadata.answers import Accepted, Problem
 from bridge.metadata.budget import Budget
 from bridge.metadata.client import Metadata
 from bridge.runtime.identity import Identity
 from bridge.runtime.runtime import Runtime
 from bridge.runtime.status import Status
 from bridge.simulator import VM, Scenario, Simulator
+from bridge.source.endpoint import Endpoint
 from bridge.source.poller import Poller
 
+Post = Callable[..., Awaitable[Accepted | Problem]]
 HURRIED = 500
 """Requests a second: these tests have no time for Azure's five."""
 
@@ -40,29 +43,54 @@ def make_config(folder: Path, endpoint: str, source: dict[str, Any], **approvals
     )
 
 
+async def make_runtime(config: Config, journal: Journal, clock: Clock | None = None) -> Runtime:
+    """What all parts of a bridge share, with a clock that a test may set."""
+    identity, status = Identity(config, journal), Status(started=time.monotonic())
+    clock = clock or ShiftedClock()
+    await identity.recall()
+    return Runtime(config, journal, identity, status, "1", "boot-1", clock)
+
+
+async def _unreachable(*_: object) -> Problem:
+    return Problem("unreachable", "Nobody is there.")
+
+
+@dataclass(slots=True)
+class Azure:
+    """The way to Azure: the simulator's, until a test puts another in its place."""
+
+    approve: Post = _unreachable
+    rereads: int = 0
+
+    def read_again(self) -> None:
+        self.rereads += 1
+
+
 @dataclass(slots=True)
 class Bridge:
     """One VM's bridge, moved by hand: it polls, takes and considers when a test says so."""
 
     runtime: Runtime
     metadata: Metadata
+    endpoint: Endpoint = field(default_factory=Endpoint)
+    azure: Azure = field(init=False)
     poller: Poller = field(init=False)
-    intake: Intake = field(init=False)
-    granting: Granting = field(init=False)
-    rereads: int = 0
+    service: ApprovalService = field(init=False)
 
     def __post_init__(self) -> None:
-        runtime = self.runtime
-        self.poller = Poller(
-            runtime.config, runtime.journal, runtime.identity, runtime.status.source, "1", "boot-1"
-        )
-        speaker = Speaker(runtime)
-        self.intake = Intake(runtime, speaker)
-        posting = Posting(runtime, speaker, self.metadata.approve, self.reread)
-        self.granting = Granting(runtime, speaker, self.intake, posting)
+        self.azure = Azure(self.metadata.approve)
+        self.poller = Poller(self.runtime, self.endpoint)
+        self.service = ApprovalService(self.runtime, self.azure)
 
-    def reread(self) -> None:
-        self.rereads += 1
+    @property
+    def clock(self) -> ShiftedClock:
+        clock = self.runtime.clock
+        assert isinstance(clock, ShiftedClock)
+        return clock
+
+    @property
+    def intake(self) -> Intake:
+        return self.service.intake
 
     @property
     def journal(self) -> Journal:
@@ -76,7 +104,7 @@ class Bridge:
         await self.intake.take(delivery(event_id, **said), "bus")
 
     async def consider(self) -> None:
-        await self.granting.consider()
+        await self.service.decisions.consider()
 
     async def told(self, kind: str = "approval.") -> list[dict[str, Any]]:
         """The outcomes that it published, oldest first."""
@@ -125,10 +153,7 @@ class Group:
         journal = Journal(self.folder / vm / "journal.db")
         await journal.open()
         self.stack.push_async_callback(journal.close)
-        runtime = Runtime(
-            config, journal, Identity(config, journal), Status(started=time.monotonic()), "1"
-        )
-        await runtime.identity.recall()
+        runtime = await make_runtime(config, journal)
         metadata = await self.stack.enter_async_context(
             Metadata(endpoint, config.source.api_version, budget=Budget(HURRIED))
         )

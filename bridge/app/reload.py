@@ -1,0 +1,152 @@
+"""A new configuration takes effect: all of it or nothing, and nowhere else than here."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+from bridge import platform
+from bridge.app.engine import Engine
+from bridge.config import Config, ConfigError, fingerprint
+from bridge.runtime.runtime import Runtime
+
+log = logging.getLogger(__name__)
+
+Load = Callable[[], Config]
+
+
+class CannotStart(Exception):
+    """Something that the configuration asks for cannot be had on this machine now."""
+
+
+@dataclass(slots=True)
+class WebAccess:
+    """The listeners of HTTP and of the control socket, opened anew when they must be others."""
+
+    runtime: Runtime
+    state_dir: Path
+    _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
+    _opened: tuple[object, ...] = ()
+
+    async def __aenter__(self) -> Self:
+        await self._stack.__aenter__()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stack.aclose()
+
+    async def open(self) -> None:
+        """Open what the configuration asks for; raises `CannotStart`."""
+        # Imported here: the first poll need not wait for a web server.
+        from bridge.web import CannotListen, serve  # noqa: PLC0415
+
+        self._opened = _listeners(self.runtime.config)
+        try:
+            address = platform.control_address(self.state_dir)
+            await self._stack.enter_async_context(serve(self.runtime, address=address))
+        except (CannotListen, PermissionError) as error:
+            raise CannotStart(str(error)) from error
+
+    async def configure(self, new: Config) -> None:
+        """Go on with *new*, or raise `CannotStart` and go on as before.
+
+        Tokens are looked up at each request; addresses and certificates need new listeners. Files
+        that cannot be used are found before anything is closed.
+        """
+        old = self.runtime.config
+        if self._opened == _listeners(new):
+            self.runtime.configure(new)
+            return
+        _check_files(new)
+        self.runtime.configure(new)
+        await self._stack.aclose()
+        try:
+            await self.open()
+        except CannotStart:
+            self.runtime.configure(old)
+            await self.open()
+            raise
+
+
+@dataclass(slots=True)
+class Reload:
+    """Reads the file again when it is asked to; *load* raises `ConfigError`."""
+
+    runtime: Runtime
+    engine: Engine
+    web: WebAccess
+    load: Load
+
+    async def run(self, asked: asyncio.Event) -> None:
+        """Reload each time that *asked* is set; never returns."""
+        while True:
+            await asked.wait()
+            asked.clear()
+            platform.notify("RELOADING=1")
+            try:
+                await self.apply()
+            finally:
+                platform.notify("READY=1")
+
+    async def apply(self) -> None:
+        """All or nothing: a file that is bad, or that needs a restart, changes nothing."""
+        old = self.runtime.config
+        try:
+            new = await asyncio.to_thread(self.load)
+            _needs_no_restart(old, new)
+            await self.web.configure(new)
+        except (ConfigError, CannotStart) as error:
+            self.runtime.status.reloads_failed += 1
+            log.error("configuration.refused", extra={"error": str(error)})  # noqa: TRY400  the sentence is enough
+            return
+        await self.engine.employ()
+        await self.engine.employ_listeners()
+        if old.source != new.source:
+            await self.engine.poll_anew()
+        log.info("configuration.loaded", extra={"config": str(new.file)})
+        await audit_configuration(self.runtime, "reload")
+
+
+async def audit_configuration(runtime: Runtime, why: str) -> None:
+    """Publish which configuration is in force, as a hash and in its main points."""
+    config = runtime.config
+    detail = {
+        "sha256": fingerprint(config),
+        "file": str(config.file) if config.file else None,
+        "sinks": sorted(config.sinks),
+        "approvals": {
+            "from": sorted(config.approvals.sources),
+            "require": str(config.approvals.require),
+            "dryRun": config.approvals.dry_run,
+        },
+        "why": why,
+    }
+    await runtime.audit("configuration.loaded", actor="bridge", via="file", detail=detail)
+
+
+def _listeners(config: Config) -> tuple[object, ...]:
+    http = config.http
+    stamps = http.tls.stamps() if http.tls else ()
+    return (http.listen, http.probes_listen, http.tls, stamps, config.control_group)
+
+
+def _check_files(config: Config) -> None:
+    from bridge.web import CannotListen, check_tls  # noqa: PLC0415  as in WebAccess.open
+
+    try:
+        check_tls(config.http)
+    except CannotListen as error:
+        raise CannotStart(str(error)) from error
+
+
+def _needs_no_restart(old: Config, new: Config) -> None:
+    for name, before, after in (
+        ("state_dir", old.state_dir, new.state_dir),
+        ("source.endpoint", old.source.endpoint, new.source.endpoint),
+        ("source.vm_name", old.source.vm_name, new.source.vm_name),
+    ):
+        if before != after:
+            raise ConfigError([f"{name}: changed from {before} to {after}, which needs a restart"])

@@ -1,0 +1,44 @@
+"""The approval path of one bridge, built once: from a delivery to what Azure is told."""
+
+import json
+from dataclasses import dataclass, field
+
+from bridge.approvals.automation import Prompting
+from bridge.approvals.decisions import Granting
+from bridge.approvals.intake import Intake
+from bridge.approvals.listeners import Listeners
+from bridge.approvals.publisher import Speaker
+from bridge.approvals.start_requests import Azure, Posting
+from bridge.common.errors import Unavailable
+from bridge.core.cloudevent import CloudEvent
+from bridge.plugins import Delivery
+from bridge.policy.votes import SINK
+from bridge.runtime.runtime import Runtime
+
+
+@dataclass(slots=True)
+class ApprovalService:
+    """All parts of the path. Once it is built, the bridge takes votes that are given to it."""
+
+    runtime: Runtime
+    azure: Azure
+    intake: Intake = field(init=False)
+    decisions: Granting = field(init=False)
+    listeners: Listeners = field(init=False)
+
+    def __post_init__(self) -> None:
+        runtime, speaker = self.runtime, Speaker(self.runtime)
+        self.intake = Intake(runtime, speaker)
+        posting = Posting(runtime, speaker, self.azure)
+        prompting = Prompting(runtime, speaker, self.intake.scales)
+        self.decisions = Granting(runtime, speaker, self.intake, prompting, posting)
+        self.listeners = Listeners(runtime, self.intake)
+        runtime.take_local = self.intake.take_local
+
+    async def vote_for_sink(self, event: CloudEvent, sink: str) -> None:
+        """A sink's `then: approve`: this VM's vote, once for each CloudEvent."""
+        mine = self.runtime.identity.vm_name
+        if mine is None:
+            raise Unavailable("no approvals are taken yet")
+        said = {"eventId": event.data["eventId"], "resource": mine, "id": f"{sink}:{event.id}"}
+        await self.intake.take_local(Delivery(json.dumps(said).encode()), SINK, f"sink:{sink}")
