@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -178,7 +179,7 @@ def test_headers_of_others_are_nobodys_business():
     assert one(SAID, [*BINARY, *others]).id == "a-1"
 
 
-WRONG: list[tuple[bytes, Sequence[tuple[str, bytes]], str]] = [
+WRONG: list[tuple[Any, Sequence[tuple[str, bytes]], str]] = [
     (b"", (), "not JSON"),
     (b"\xff", (), "not JSON"),
     (b"[" * 60000, (), "nested too deeply"),
