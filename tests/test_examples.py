@@ -5,6 +5,7 @@ import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.cloudevents import make
@@ -70,7 +71,7 @@ def machine(tmp_path):
 
 async def run(machine, event):
     config = load(EXAMPLES / "drain-systemd/config.yaml", {})
-    sink = config.sinks["drain"]
+    sink: Any = config.sinks["drain"]
     program = [str(EXAMPLES / "drain-systemd/drain.sh"), *sink.argv[1:]]
     env = {"PATH": f"{machine}:/usr/bin:/bin", "FAKE": str(machine)}
     settings = type(sink).model_validate(

@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.cloudevents import batch
@@ -16,6 +17,7 @@ from bridge.plugins import Misconfigured, Place, find_format, find_sink
 SENDS = """
 import asyncio, sys
 from pathlib import Path
+from typing import Any
 from bridge.plugins import Place, find_sink
 from support.cloudevents import batch, make
 
@@ -111,7 +113,7 @@ async def test_the_sink_in_the_docs_works_and_is_as_short_as_promised(capsys):
     page = (Path(__file__).parents[1] / "docs" / "writing-a-sink.md").read_text(encoding="utf-8")
     code = page.split("```python\n")[1].split("```")[0]
     assert sum(1 for line in code.splitlines() if line.strip()) <= 16
-    module = {}
+    module: dict[str, Any] = {}
     exec(code, module)
     settings = module["sink"].settings.model_validate({"type": "bell", "sound": "dong"})
     async with module["sink"].open(settings, Place()) as send:
@@ -122,7 +124,7 @@ async def test_the_sink_in_the_docs_works_and_is_as_short_as_promised(capsys):
 def test_the_format_in_the_docs_works():
     page = (Path(__file__).parents[1] / "docs" / "writing-a-sink.md").read_text(encoding="utf-8")
     code = page.split("## Writing a format")[1].split("```python\n")[1].split("```")[0]
-    module = {}
+    module: dict[str, Any] = {}
     exec(code, module)
     settings = module["plugin"].settings.model_validate({"type": "shout", "mark": "?"})
     form = module["plugin"].open(settings)

@@ -17,7 +17,9 @@ GUIDE = (Path(__file__).parents[2] / "docs" / "simulator.md").read_text(encoding
 
 
 def block(language: str) -> str:
-    return re.search(rf"```{language}\n(.*?)```", GUIDE, re.DOTALL)[1]
+    found = re.search(rf"```{language}\n(.*?)```", GUIDE, re.DOTALL)
+    assert found is not None
+    return found[1]
 
 
 def test_the_example_scenario_can_be_played():

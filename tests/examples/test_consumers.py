@@ -22,7 +22,9 @@ NOW = datetime.now(UTC)
 def source(program: Path, name: str) -> str:
     text = program.read_text(encoding="utf-8")
     [found] = [node for node in ast.parse(text).body if getattr(node, "name", "") == name]
-    return ast.get_source_segment(text, found)
+    segment = ast.get_source_segment(text, found)
+    assert segment is not None
+    return segment
 
 
 @pytest.mark.parametrize("name", SHARED)
@@ -44,7 +46,7 @@ def test_a_consumer_needs_nothing_of_the_bridge(program):
             else []
         )
     }
-    tops = {name.split(".")[0] for name in imported} - sys.stdlib_module_names
+    tops = {str(name).split(".")[0] for name in imported} - sys.stdlib_module_names
     assert tops <= {"aiokafka", "paho"}
 
 
@@ -58,8 +60,8 @@ def cloudevent(after: float = 0, **data: Any) -> dict[str, Any]:
     return event
 
 
-STARTED = {"rank": 2, "status": "Started", "approvable": False, "approveBy": None}
-OVER = {"rank": 4, "status": "Completed", "approvable": False, "approveBy": None}
+STARTED: dict[str, Any] = {"rank": 2, "status": "Started", "approvable": False, "approveBy": None}
+OVER: dict[str, Any] = {"rank": 4, "status": "Completed", "approvable": False, "approveBy": None}
 
 
 class Mind:
@@ -77,6 +79,7 @@ class Mind:
 def test_an_announcement_is_drained_for_and_approved(capsys):
     mind = Mind(VM="vm-0", APPROVER="orders")
     vote = mind.told(cloudevent())
+    assert vote is not None
     assert vote.pop("id")
     assert vote == {
         "eventId": "E-1", "approver": "orders", "resource": "vm-0",
@@ -126,13 +129,16 @@ def test_a_vote_has_the_same_id_after_a_restart_and_another_for_other_news():
     event, other = cloudevent(), cloudevent(1) | {"id": "another"}
     votes = [Mind().told(event), Mind().told(event), Mind().told(other)]
     votes += [Mind(VM="other").told(event), Mind(APPROVER="billing").told(event)]
-    ids = [vote["id"] for vote in votes]
+    ids = [vote["id"] for vote in votes if vote]
+    assert len(ids) == len(votes)
     assert ids[0] == ids[1]
     assert len(set(ids)) == 4
 
 
 def test_a_drill_is_answered_and_nothing_is_drained(capsys):
-    assert Mind().told(cloudevent(drill=True))["reason"] == "a drill"
+    vote = Mind().told(cloudevent(drill=True))
+    assert vote is not None
+    assert vote["reason"] == "a drill"
     assert "draining" not in capsys.readouterr().out
 
 

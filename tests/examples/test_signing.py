@@ -86,8 +86,8 @@ async def test_a_bridge_takes_it_and_refuses_who_has_another_key(way, tmp_path: 
 async def test_the_shell_writes_it_to_kafka_too(kafka: Broker):
     tool("kcat")
     topic = Topic(kafka.bootstrap, await kafka.topic())
-    command = ["sh", FOLDER / "approve.sh", EVENT_ID, ME, f"{kafka.bootstrap}/{topic.name}"]
-    code, said = await ran(*command, SEB_KEY=ED25519.secret)
+    script, place = FOLDER / "approve.sh", f"{kafka.bootstrap}/{topic.name}"
+    code, said = await ran("sh", script, EVENT_ID, ME, place, SEB_KEY=ED25519.secret)
     assert code == 0, said
     [record] = await topic.records()
     verify([ED25519.key], headers(record), record["payload"].encode())

@@ -48,6 +48,7 @@ class Example:
         self.reading = asyncio.create_task(self._read())
 
     async def _read(self) -> None:
+        assert self.process.stdout is not None
         while line := await self.process.stdout.readline():
             self.lines.append(line.decode().rstrip("\n"))
 

@@ -2,13 +2,13 @@
 
 import contextlib
 import ssl
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from aiohttp import web
 
-Answer = Callable[[], web.StreamResponse]
+from bridge.plugins import ManagedIdentity, OAuth
 
 
 def granted(token: str = "token-1", **more: Any) -> web.Response:
@@ -21,7 +21,7 @@ class TokenServer:
 
     answer: Any = granted
     url: str = ""
-    asked: list[tuple[web.Request, Mapping[str, str]]] = field(default_factory=list)
+    asked: list[tuple[web.Request, Mapping[str, Any]]] = field(default_factory=list)
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         self.asked.append((request, dict(await request.post())))
@@ -46,3 +46,12 @@ async def token_server(
         yield served
     finally:
         await runner.cleanup()
+
+
+def oauth(url: str, **keys: Any) -> OAuth:
+    given = {"token_url": f"{url}/token", "client_id": "seb", "client_secret": "s3cret:/?", **keys}
+    return OAuth.model_validate(given)
+
+
+def identity(url: str, **keys: Any) -> ManagedIdentity:
+    return ManagedIdentity.model_validate({"resource": "https://a.b/", "endpoint": url, **keys})

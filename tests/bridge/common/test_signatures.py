@@ -5,6 +5,7 @@ import builtins
 import json
 import time
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -125,7 +126,7 @@ def test_headers_may_be_bytes_and_spelt_in_any_case():
 
 
 def test_every_key_and_signature_is_tried_even_after_a_match():
-    tried = []
+    tried: list[Any] = []
 
     class Watching:
         version = "v1"
@@ -135,7 +136,8 @@ def test_every_key_and_signature_is_tried_even_after_a_match():
             return True
 
     listed = sign([HMAC, OTHER[0]], MESSAGE, THEN, BODY)
-    assert verify([Watching(), Watching()], listed, BODY)
+    keys: list[Any] = [Watching(), Watching()]
+    assert verify(keys, listed, BODY)
     assert len(tried) == 4
 
 

@@ -1,7 +1,8 @@
-"""The state machine, rule by rule."""
+"""How scheduled events appear, change and end."""
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from support.world import (
@@ -17,13 +18,8 @@ from support.world import (
     words,
 )
 
-from bridge.core.diff import REMEMBERED, SETTLING, SILENCE
-
 EVENT = scheduled_event()
 MINUTE = timedelta(minutes=1)
-
-
-# --- appearing -----------------------------------------------------------------------------------
 
 
 def test_an_event_first_seen_as_scheduled_is_scheduled():
@@ -89,9 +85,6 @@ def test_an_unknown_type_goes_the_same_way_as_any():
     assert words(found) == ["scheduled", "started", "completed"]
 
 
-# --- updates -------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("field", "value", "name", "old", "new"),
     [
@@ -109,7 +102,7 @@ def test_an_unknown_type_goes_the_same_way_as_any():
     ],
 )
 def test_a_field_that_changes_while_scheduled_is_an_update_that_says_so(
-    field: str, value: object, name: str, old: object, new: object
+    field: str, value: Any, name: str, old: object, new: object
 ):
     world = World()
     world.see(EVENT)
@@ -187,9 +180,6 @@ def test_started_never_goes_back_to_scheduled():
     [found] = world.see()
     assert (found.what, found.inferred) == ("completed", False)
     assert world.regressed == ()
-
-
-# --- ends ----------------------------------------------------------------------------------------
 
 
 def test_a_started_event_that_is_gone_is_completed_and_that_was_watched():
@@ -276,359 +266,3 @@ def test_a_restart_alone_gives_nothing():
     world.restart()
 
     assert world.see(EVENT, started(scheduled_event("B"))) == []
-
-
-# --- boots ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("event", "facts", "what"),
-    [
-        (EVENT, {}, "completed"),
-        (replace(EVENT, resources=(ME.upper(),)), {}, "completed"),
-        (replace(EVENT, event_type="Redeploy"), {}, "completed"),
-        (replace(EVENT, event_type="Freeze"), {}, "canceled"),
-        (replace(EVENT, resources=(OTHER,)), {"scope": "all"}, "canceled"),
-        (EVENT, {"vm_name": None}, "canceled"),
-    ],
-)
-def test_a_boot_is_the_end_of_a_scheduled_event_of_this_vm_that_is_no_freeze(event, facts, what):
-    world = World(**facts)
-    world.see(event)
-    world.boot()
-
-    assert world.see(after=MINUTE) == []
-    [found] = world.see(after=SETTLING)
-
-    assert (found.what, found.inferred) == (what, True)
-
-
-def test_a_name_learnt_after_the_boot_still_says_whose_event_it_was():
-    world = World(vm_name=None)
-    world.see(EVENT)
-    world.boot()
-    world.see(vm_name=ME)
-
-    [found] = world.see(after=SETTLING)
-
-    assert (found.what, found.affected) == ("completed", True)
-
-
-def test_an_event_seen_again_after_the_boot_was_not_done_by_it():
-    world = World()
-    world.see(EVENT)
-    world.boot()
-    world.see(EVENT)
-
-    assert words(world.see(after=SETTLING)) == ["canceled"]
-
-
-def test_a_boot_is_not_known_from_a_boot_id_that_nobody_can_tell():
-    world = World(boot_id=None)
-    world.see(EVENT)
-    assert words(world.see(boot_id="boot-1")) == ["canceled"]
-
-    world.see(scheduled_event("B"))
-    assert words(world.see(boot_id=None)) == ["canceled"]
-    assert world.state.boot_id == "boot-1"
-
-
-# --- settling ------------------------------------------------------------------------------------
-
-
-def _after_boot(world: World) -> dict:
-    world.boot()
-    return {"after": MINUTE}
-
-
-def _after_silence(_: World) -> dict:
-    return {"after": SILENCE + SECOND}
-
-
-def _after_reset(_: World) -> dict:
-    return {"incarnation": 0}
-
-
-REASONS = pytest.mark.parametrize("upset", [_after_boot, _after_silence, _after_reset])
-FAR = replace(EVENT, not_before=NOON + timedelta(days=7), event_type="Freeze")
-
-
-@REASONS
-def test_absence_proves_nothing_for_five_minutes_once_the_service_may_be_enabling_itself(upset):
-    world = World()
-    world.see(FAR, incarnation=5)
-
-    assert world.see(**upset(world)) == []
-    assert world.see(after=SETTLING - SECOND) == []
-    assert words(world.see()) == ["canceled"]
-
-
-@REASONS
-def test_an_event_that_returns_while_settling_gives_nothing(upset):
-    world = World()
-    world.see(FAR, incarnation=5)
-    world.see(**upset(world))
-
-    assert world.see(FAR) == []
-    assert world.see(FAR, after=SETTLING) == []
-
-
-@REASONS
-def test_a_started_event_ends_at_once_even_while_settling(upset):
-    world = World()
-    world.see(started(FAR), incarnation=5)
-
-    assert words(world.see(**upset(world))) == ["completed"]
-
-
-@REASONS
-def test_settling_goes_on_across_a_restart(upset):
-    world = World()
-    world.see(FAR, incarnation=5)
-    world.see(**upset(world))
-    world.restart()
-
-    assert world.see(after=SETTLING - SECOND) == []
-    assert words(world.see()) == ["canceled"]
-
-
-def test_an_event_that_changed_while_settling_is_updated_when_it_returns():
-    world = World()
-    world.see(FAR)
-    world.boot()
-    world.see()
-
-    assert words(world.see(replace(FAR, duration=9))) == ["updated"]
-
-
-def test_whether_its_time_had_passed_is_judged_when_the_event_was_first_missing():
-    world = World()
-    world.see(replace(EVENT, event_type="Freeze"))
-    world.boot()
-    world.see(after=NOTICE - MINUTE)
-
-    assert words(world.see(after=2 * SETTLING)) == ["canceled"]
-
-
-def test_an_absence_that_ended_counts_no_more():
-    world = World()
-    world.see(replace(EVENT, event_type="Freeze"))
-    world.boot()
-    world.see()
-    world.see(replace(EVENT, event_type="Freeze"))
-
-    assert words(world.see(after=NOTICE)) == ["completed"]
-
-
-def test_a_gap_of_a_day_sharp_is_not_yet_too_long():
-    world = World()
-    world.see(FAR)
-
-    assert words(world.see(after=SILENCE)) == ["canceled"]
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "down"),
-    [
-        (2, 4, False),
-        (4, 4, False),
-        (4, 1, True),
-        ("4", "1", True),
-        ("9", "10", False),
-        (4, "1", True),
-        ("abc", "abd", False),
-        ("abc", 1, False),
-        (None, 1, False),
-        (4, None, True),
-        (None, None, False),
-        ("", 1, False),
-    ],
-    ids=repr,
-)
-def test_only_an_incarnation_that_went_down_unsettles(before, after, down):
-    world = World()
-    world.see(EVENT, incarnation=before)
-
-    assert words(world.see(incarnation=after)) == ([] if down else ["canceled"])
-    assert world.state.incarnation == after
-
-
-def test_an_equal_incarnation_does_not_hide_a_change():
-    world = World()
-    world.see(incarnation=1)
-
-    assert words(world.see(EVENT, incarnation=1)) == ["scheduled"]
-
-
-# --- lives ---------------------------------------------------------------------------------------
-
-
-def test_an_event_that_returns_after_its_end_was_announced_begins_a_new_life():
-    world = World()
-    for life in (1, 2, 3):
-        [found] = world.see(EVENT)
-        assert (found.what, found.life) == ("scheduled", life)
-        [found] = world.see(replace(EVENT, duration=9))
-        assert (found.what, found.life, found.repeat) == ("updated", life, 0)
-        [found] = world.see()
-        assert (found.what, found.life) == ("canceled", life)
-
-
-@pytest.mark.parametrize(
-    ("away", "life"), [(REMEMBERED - SECOND, 2), (REMEMBERED, 1), (2 * REMEMBERED, 1)]
-)
-def test_an_end_is_remembered_for_thirty_days(away, life):
-    world = World()
-    world.see(EVENT)
-    world.see()
-
-    [found] = world.see(EVENT, after=away)
-
-    assert found.life == life
-
-
-def test_an_end_is_forgotten_whether_or_not_documents_came_in_between():
-    world = World()
-    world.see(EVENT)
-    world.see()
-    for _ in range(31):
-        world.see(after=timedelta(days=1))
-
-    assert world.state.ended == {}
-    assert world.see(EVENT)[0].life == 1
-
-
-def test_a_life_that_outlasts_the_memory_of_the_one_before_keeps_its_number():
-    world = World()
-    world.see(EVENT)
-    world.see()
-    world.see(EVENT)
-    world.see(EVENT, after=REMEMBERED)
-
-    [found] = world.see(after=SETTLING + SECOND)
-    assert found.life == 2
-    assert world.see(EVENT)[0].life == 3
-
-
-def test_a_silent_end_out_of_scope_is_no_life():
-    world = World()
-    foreign = replace(EVENT, resources=(OTHER,))
-    assert world.see(foreign) == []
-    assert world.see() == []
-    assert world.state.ended == {}
-
-    assert world.see(EVENT)[0].life == 1
-
-
-# --- own and all ---------------------------------------------------------------------------------
-
-FOREIGN = replace(EVENT, resources=(OTHER,))
-
-
-def test_the_events_of_others_are_nobodys_business_under_scope_own():
-    world = World()
-    found = [*world.see(FOREIGN), *world.see(started(FOREIGN)), *world.see()]
-
-    assert found == []
-
-
-def test_the_events_of_others_are_published_under_scope_all():
-    world = World(scope="all")
-    found = [*world.see(FOREIGN), *world.see(started(FOREIGN)), *world.see()]
-
-    assert words(found) == ["scheduled", "started", "completed"]
-    assert {each.affected for each in found} == {False}
-
-
-def test_nothing_is_dropped_while_the_name_is_unknown():
-    world = World(vm_name=None)
-    found = [*world.see(FOREIGN), *world.see(started(FOREIGN)), *world.see()]
-
-    assert words(found) == ["scheduled", "started", "completed"]
-    assert {each.affected for each in found} == {None}
-
-
-def test_the_name_is_compared_without_regard_to_case():
-    assert words(World(vm_name=ME.lower()).see(EVENT)) == ["scheduled"]
-
-
-@pytest.mark.parametrize(("entry", "what"), [(EVENT, "scheduled"), (started(EVENT), "started")])
-def test_an_event_that_comes_into_scope_is_announced(entry, what):
-    world = World()
-    world.see(FOREIGN)
-
-    [found] = world.see(entry)
-
-    assert (found.what, found.previous_status, found.affected) == (what, None, True)
-    assert world.see(entry) == []
-
-
-def test_an_event_that_leaves_gets_a_last_update_and_is_followed_to_its_end():
-    world = World()
-    world.see(EVENT)
-
-    [found] = world.see(FOREIGN)
-    assert (found.what, found.affected) == ("updated", False)
-    assert found.changes == {"resources": {"from": [OTHER, ME], "to": [OTHER]}}
-
-    assert world.see(replace(FOREIGN, duration=9)) == []
-    assert words(world.see(started(FOREIGN))) == ["started"]
-    assert words(world.see()) == ["completed"]
-
-
-def test_an_event_that_left_and_is_gone_is_canceled():
-    world = World()
-    world.see(EVENT)
-    world.see(FOREIGN)
-
-    assert words(world.see()) == ["canceled"]
-
-
-def test_an_event_that_comes_back_into_scope_is_updated():
-    world = World()
-    world.see(EVENT)
-    world.see(FOREIGN)
-    world.see(replace(FOREIGN, duration=9))
-
-    [found] = world.see(EVENT)
-
-    assert (found.what, found.affected, found.repeat) == ("updated", True, 1)
-
-
-def test_an_announced_event_that_turns_out_not_to_be_ours_gets_a_last_update():
-    world = World(vm_name=None)
-    world.see(FOREIGN)
-
-    [found] = world.see(FOREIGN, vm_name=ME)
-
-    assert (found.what, found.affected, found.repeat) == ("updated", False, 1)
-    assert found.changes == {}
-    assert world.see(FOREIGN) == []
-
-
-def test_an_announced_event_that_turns_out_to_be_ours_gives_nothing():
-    world = World(vm_name=None)
-    world.see(EVENT)
-
-    assert world.see(EVENT, vm_name=ME) == []
-    assert world.see(after=NOTICE)[0].affected is True
-
-
-def test_a_wider_scope_announces_what_is_pending_and_a_narrower_one_goes_on_following():
-    world = World()
-    world.see(FOREIGN)
-    assert words(world.see(FOREIGN, scope="all")) == ["scheduled"]
-
-    assert world.see(FOREIGN, scope="own") == []
-    assert words(world.see()) == ["canceled"]
-
-
-def test_an_event_out_of_scope_is_kept_in_mind_while_settling():
-    world = World()
-    world.see(FOREIGN)
-    world.boot()
-
-    assert world.see() == []
-    assert EVENT_ID in world.state.tracked
-    assert world.see(after=SETTLING) == []
-    assert world.state.tracked == {}

@@ -16,7 +16,6 @@ from bridge.core.state import Transition
 
 NAMES = ("A", "B", "C")
 ENDS = {"completed", "canceled"}
-
 states = st.builds(
     lambda event_id, changes, begun: (
         started(scheduled_event(event_id, **changes))
@@ -92,7 +91,7 @@ def test_restarts_change_no_id_and_no_order(history: History, breaks: list[str],
 @unhurried
 @given(histories, interruptions, scopes)
 def test_a_life_has_at_most_one_beginning_one_start_and_one_end_in_order(history, breaks, scope):
-    lives = defaultdict(list)
+    lives: dict[tuple[str, int], list[str]] = defaultdict(list)
     for happened in play(history, breaks, scope=scope).history:
         lives[happened.event.key, happened.life].append(happened.what)
 
@@ -109,7 +108,7 @@ def test_a_life_has_at_most_one_beginning_one_start_and_one_end_in_order(history
 @unhurried
 @given(histories, scopes)
 def test_lives_are_numbered_one_by_one(history: History, scope: str):
-    lives = defaultdict(list)
+    lives: dict[str, list[int]] = defaultdict(list)
     for happened in play(history, scope=scope).history:
         if happened.life not in lives[happened.event.key]:
             lives[happened.event.key].append(happened.life)
@@ -130,7 +129,10 @@ def test_two_vms_that_see_the_same_history_give_the_same_ids(history: History):
 @unhurried
 @given(histories)
 def test_two_vms_of_one_event_give_the_same_ids_under_scope_own(history: History):
-    both = [([replace(each, resources=(ME, OTHER)) for each in d], *rest) for d, *rest in history]
+    both = [
+        ([replace(each, resources=(ME, OTHER)) for each in events], after, incarnation)
+        for events, after, incarnation in history
+    ]
 
     assert ids(play(both, vm_name=ME)) == ids(play(both, vm_name=OTHER))
 
@@ -153,7 +155,7 @@ def test_the_order_of_events_and_resources_changes_no_id(history: History, rando
         ]
         return random.sample(turned, len(turned))
 
-    other = [(shuffled(events), *rest) for events, *rest in history]
+    other = [(shuffled(events), after, incarnation) for events, after, incarnation in history]
 
     assert ids(play(other, scope="all")) == ids(play(history, scope="all"))
 

@@ -141,7 +141,7 @@ async def test_an_empty_body_is_an_answer_too():
     assert attempts[0].verdict == "answered with an empty body"
 
 
-ODD = [
+ODD: list[bytes | None] = [
     http(400),
     http(403),
     http(404),

@@ -1,6 +1,8 @@
 """The strict reader: what it takes, what it refuses, and that nothing upsets it."""
 
 import json
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -177,7 +179,7 @@ def test_headers_of_others_are_nobodys_business():
     assert one(SAID, [*BINARY, *others]).id == "a-1"
 
 
-WRONG = [
+WRONG: list[tuple[Any, Sequence[tuple[str, bytes]], str]] = [
     (b"", (), "not JSON"),
     (b"\xff", (), "not JSON"),
     (b"[" * 60000, (), "nested too deeply"),

@@ -41,6 +41,7 @@ def test_a_signal_ends_it_cleanly(stop):
     with subprocess.Popen(
         words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
+        assert process.stdout is not None
         assert process.stdout.readline().startswith("Scenario reboot: ")
         process.send_signal(stop)
         _, err = process.communicate(timeout=10)

@@ -1,6 +1,5 @@
 import asyncio
 import contextlib
-import json
 import socket
 
 import aiohttp
@@ -8,12 +7,6 @@ import pytest
 from support.simulator_tools import HEADERS, get_document, post_approval, whats
 
 from bridge.simulator import Scenario, Simulator
-
-
-@pytest.fixture
-async def http():
-    async with aiohttp.ClientSession() as session:
-        yield session
 
 
 async def instance_name(http, endpoint: str) -> str:
@@ -79,27 +72,6 @@ async def test_the_first_vm_takes_the_port_and_the_others_the_next_or_a_free_one
             assert await instance_name(http, simulator.endpoints["b"]) == "b"
 
 
-async def test_the_truth_is_on_disk_as_soon_as_it_is_true(tmp_path):
-    file = tmp_path / "truth.jsonl"
-    async with Simulator(truth=file) as simulator:
-        simulator.world.create(type="Reboot", name="r")
-        simulator.world.cancel("r")
-        simulator.world.fault("empty")
-        written = [json.loads(line) for line in file.read_text().splitlines()]
-        assert written == simulator.truth
-        assert whats(written) == ["scheduled", "canceled", "fault-begun"]
-
-
-async def test_a_truth_that_cannot_be_written_is_not_passed_over(tmp_path):
-    async def play() -> None:
-        async with Simulator("reboot", speed=3000, truth=tmp_path / "t") as simulator:
-            simulator.world.truth._file.close()
-            await simulator.done()
-
-    with pytest.raises(ValueError, match="closed file"):
-        await play()
-
-
 async def test_what_is_created_from_outside_wakes_the_world(http):
     async with Simulator(speed=1000) as simulator:
         await simulator.script_done()
@@ -115,17 +87,6 @@ async def test_leaving_does_not_wait_for_slow_answers(http):
             await asyncio.sleep(0.01)
     with pytest.raises(aiohttp.ClientError):
         await asking
-
-
-async def test_a_reset_is_a_reset_on_the_socket(http):
-    async with Simulator() as simulator:
-        simulator.world.fault("reset")
-        host, port = simulator.endpoint.removeprefix("http://").split(":")
-        reader, writer = await asyncio.open_connection(host, int(port))
-        writer.write(b"GET /metadata/scheduledevents HTTP/1.1\r\nHost: x\r\n\r\n")
-        with pytest.raises(ConnectionResetError):
-            await reader.read()
-        writer.close()
 
 
 def test_a_speed_must_be_positive():

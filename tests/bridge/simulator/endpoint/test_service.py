@@ -1,8 +1,7 @@
 """What Azure enforces, over real HTTP."""
 
-import aiohttp
 import pytest
-from support.simulator_tools import HEADERS, events_url, get_document, post_approval, whats
+from support.simulator_tools import HEADERS, events_url, get_document, post_approval
 
 from bridge.simulator import Scenario, Simulator
 from bridge.simulator.world.scenario import API_VERSIONS
@@ -19,12 +18,6 @@ PATHS = (
 async def simulator():
     async with Simulator() as simulator:
         yield simulator
-
-
-@pytest.fixture
-async def http():
-    async with aiohttp.ClientSession() as session:
-        yield session
 
 
 async def ask(http, url, method="GET", headers=HEADERS, **more):
@@ -162,21 +155,3 @@ async def test_a_stale_incarnation_can_be_refused(http):
         endpoint = simulator.endpoint
         assert await post_approval(http, endpoint, event_id, **old, DocumentIncarnation=1) == 409
         assert await post_approval(http, endpoint, event_id, **old, DocumentIncarnation="2") == 200
-
-
-async def test_more_than_the_limit_is_429(http):
-    async with Simulator(Scenario(rate_limit=5)) as simulator:
-        url = simulator.endpoint + "/metadata/versions"
-        statuses = [(await ask(http, url))[0] for _ in range(20)]
-    assert statuses[:5] == [200] * 5
-    assert 429 in statuses[5:]
-
-
-async def test_the_first_call_is_answered_late_and_the_second_at_once(http):
-    scenario = Scenario(first_call_delay="10m")
-    async with Simulator(scenario, speed=2000) as simulator:
-        began = simulator.world.clock()
-        await get_document(http, simulator.endpoint)
-        assert (simulator.world.clock() - began).total_seconds() >= 0.3
-        assert simulator.world.touch("vm-0") < simulator.world.clock()
-    assert whats(simulator.truth) == ["enabled"]

@@ -1,6 +1,6 @@
 import pytest
 
-from bridge.simulator import Scenario, Simulator, Unusable, load, shipped
+from bridge.simulator import Unusable, load, shipped
 from bridge.simulator.world.scenario import parse
 from bridge.simulator.world.script import rehearse
 
@@ -123,29 +123,8 @@ def test_steps_can_refer_to_repeated_events_and_to_event_ids():
     )
 
 
-def test_a_strict_scenario_that_breaks_the_notice_is_found_before_it_is_played():
-    scenario = Scenario.model_validate(
-        {"name": "n", "strict": True, "script": [{"create": {"type": "Reboot", "notice": "5m"}}]}
-    )
-    expected = (
-        r"scenario n: script\.0\.create: strict: Reboot needs a notice of at least 15m, not 5m"
-    )
-    with pytest.raises(Unusable, match=expected):
-        Simulator(scenario)
-
-
-def test_a_strict_scenario_with_eleven_user_events_at_once_is_found_and_in_turn_is_not():
-    def scenario(every: str) -> Scenario:
-        create = {"type": "Reboot", "source": "User"}
-        script = [{"repeat": 11, "every": every, "create": create}]
-        return Scenario.model_validate({"strict": True, "script": script})
-
-    with pytest.raises(Unusable, match="at most 10 user-initiated events"):
-        rehearse(scenario("1s"))
-    rehearse(scenario("2m"))
-
-
 def test_the_first_vm_can_be_renamed_and_its_events_follow():
     scenario = load("multi-vm").renamed("here")
     assert [vm.name for vm in scenario.vms] == ["here", "front-1", "back-0"]
+    assert scenario.script[0].create is not None
     assert scenario.script[0].create.resources == ["here", "front-1"]

@@ -1,0 +1,187 @@
+import re
+
+import pytest
+from support.config_text import DESK, MTLS, WHSEC, approvals, in_format
+
+from bridge.config import fingerprint, load
+from bridge.config.describe import describe
+
+
+def test_secrets_show_neither_in_sentences_nor_in_values(read):
+    config = read(
+        "http: {tokens: [{name: ops, token: '${SECRET}', scopes: [read]}]}", SECRET="s3cr3t"
+    )
+    assert config.http.tokens[0].token.get() == "s3cr3t"
+    assert "Token ops may read." in describe(config)
+    for shown in (repr(config), str(config), config.model_dump_json(), str(describe(config))):
+        assert "s3cr3t" not in shown
+
+
+def test_the_secret_of_a_format_is_never_said(read, problems):
+    text = in_format("{type: pagerduty, routing_key: '${KEY}', x: 1}")
+    assert "s3cret" not in str(problems(text, KEY="s3cret"))
+    good = read(in_format("{type: pagerduty, routing_key: '${KEY}'}"), KEY="s3cret")
+    assert "s3cret" not in repr(good) + str(describe(good))
+    rotated = read(in_format("{type: pagerduty, routing_key: '${KEY}'}"), KEY="other")
+    assert fingerprint(good) == fingerprint(rotated)
+    assert fingerprint(good) != fingerprint(read(in_format("slack")))
+
+
+@pytest.mark.parametrize(
+    "sink",
+    [
+        "{type: stdout, format: slack}",
+        "{type: file, path: /x, format: slack}",
+        "{type: kafka, bootstrap_servers: [a], format: slack}",
+        "{type: mqtt, host: a, format: slack}",
+    ],
+)
+def test_the_sentence_about_a_sink_names_its_format(read, sink):
+    [said] = [one for one in describe(read(f"sinks: {{out: {sink}}}")) if "Sink out" in one]
+    assert re.search(r"(as|of) slack\b", said)
+    assert "skips what is overtaken" in said
+
+
+def test_a_configuration_is_said_in_sentences(read, tmp_path):
+    said = "\n".join(
+        describe(
+            read(f"""
+                source: {{endpoint: "http://127.0.0.1:8081", poll_interval: 2s, scope: all, tags: [team]}}
+                cloudevents: {{source: /mine}}
+                state_dir: {tmp_path}
+                control_group: root
+                sinks:
+                  out: {{type: stdout, required: false, stale: skip, only: {{types: [a.*], event_types: [Reboot]}}}}
+                http: {{listen: 0.0.0.0:80, tokens: [abc], insecure: true, probes_listen: 0.0.0.0:90}}
+            """)
+        )
+    )
+    for sentence in (
+        "Polls http://127.0.0.1:8081 every 2s with api-version 2020-07-01.",
+        "Publishes all scheduled events that this VM can see.",
+        "CloudEvents come from the source /mine.",
+        "CloudEvents carry in observer: the VM tag team.",
+        f"Keeps its journal in {tmp_path}: what is settled for 30d, and at most 256MiB.",
+        "Serves console and API at http://0.0.0.0:80.",
+        "not encrypted, as insecure: true says.",
+        "Token token-1 may read and approve.",
+        "Serves probes and metrics, without a token, at http://0.0.0.0:90.",
+        "the group root.",
+    ):
+        assert sentence in said
+    assert re.search(
+        r"Sink out writes .* \(gives up after 7d; only types a\.\*; only event types Reboot; "
+        r"skips what is overtaken; best effort\)\.",
+        said,
+    )
+
+
+def test_defaults_are_said_in_sentences(read):
+    said = "\n".join(describe(load(None, {})))
+    assert "No configuration file: all defaults." in said
+    assert "Finds the metadata service and polls it every 1s" in said
+    assert "name this VM (its name comes from instance metadata)" in said
+    assert "read-only, for there are no tokens; when that is taken, goes on without." in said
+    assert "Serves no console and no API." in describe(read("http: {listen: null}"))
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ("required", "may read; without one nobody gets a connection."),
+        ("optional", "may read; without one a client needs a token, or signs its votes."),
+    ],
+)
+def test_certificates_are_described_in_sentences(read, how, said):
+    http = MTLS.replace("}", f", client_certificates: {how}}}")
+    told = describe(
+        read(f"{{approvals: {{allow: [{{approver: a, certificate: CN=x}}]}}, http: {{{http}}}}}")
+    )
+    assert "a may approve and hold and release, proved by the certificate CN=x." in told
+    assert f"Whoever shows a certificate signed by ca.pem {said}" in told
+    assert (
+        "Approvals are taken over the control socket, "
+        "and over HTTP with a client certificate whose subject is listed." in told
+    )
+    assert not any("read-only" in one for one in told)
+
+
+def test_a_name_that_anybody_may_claim_on_a_channel_of_trust_is_said(read, tail):
+    entries = f"{{approver: bare}}, {{approver: shut, via: http}}, {{approver: k, keys: [{{hmac: {WHSEC}}}]}}"
+    claim = (
+        "Whoever may publish to desk may vote there as bare: "
+        "its entry asks for no proof and names no via."
+    )
+
+    def told(*keys, trust="transport"):
+        source = f"from: {{{DESK.replace('transport', trust)}}}"
+        found = describe(read(approvals(source, f"allow: [{entries}]", *keys)))
+        return [one for one in found if one.startswith("Whoever may publish")]
+
+    assert told() == [claim]
+    assert told(trust="signed") == []
+    assert told("require: {count: 1}") == [], "such votes do not count there"
+
+
+def test_approvals_are_described_in_sentences(read, tail):
+    keys = (f"from: {{{DESK}}}", "answer_strays: true", "dry_run: true", "require: any")
+    said = describe(read(approvals(*keys)))
+    assert (
+        "Approvals from desk are the lines of /topic; whoever may publish there is believed."
+        in said
+    )
+    assert "One approval is enough for all VMs of a scheduled event." in said
+    assert "The bridge on the event's first VM tells Azure, each next one 5s later." in said
+    assert "A hold counts for 10m, and never stops Azure; a vote waits 30s for its event." in said
+    assert "Dry run: decides and publishes, and tells Azure nothing." in said
+    assert any(one.startswith("Publishes refusals") for one in said)
+    alone = describe(load(None, {}))
+    assert "Approvals are taken over the control socket." in alone
+    assert any("approvals.from names no source" in one for one in alone)
+    alone = describe(read(approvals(f"from: {{{DESK}}}", "leader: none")))
+    assert "Every bridge on one of the event's VMs tells Azure at once." in alone
+    assert "A scheduled event is approved when each of its VMs was approved for." in alone
+
+
+def test_rights_rules_and_reminders_are_described_in_sentences(read, tail):
+    entry = f"{{approver: orders, keys: [{{hmac: {WHSEC}}}], event_types: [Freeze], decisions: [approve, hold]}}"
+    keys = (
+        f"from: {{{DESK.replace('transport', 'signed')}}}",
+        f"allow: [{entry}, {{approver: ops, token: ops, via: http, resources: [web*], all_resources: true}}]",
+        "auto: [{event_type: Freeze, max_duration: 10s}]",
+        "require: {count: 2}",
+        "remind: [1m, 5m]",
+    )
+    http = "{tokens: [{name: ops, token: x}], webhook_origins: [e.example]}"
+    config = read(f"{approvals(*keys)[:-1]}, http: {http}}}")
+    said = describe(config)
+    for sentence in (
+        "Approvals from desk are the lines of /topic; each must be signed.",
+        "Approvals are taken over the control socket, and over HTTP with the token ops, and over HTTP when they are signed.",
+        "orders may approve and hold, Freeze events, proved by its key.",
+        "ops may approve and hold and release, for VMs like web*, for all VMs of an event at once, via http only, proved by the token ops.",
+        "Nobody else may vote, through whatever door.",
+        "A scheduled event is approved by 2 different verified approvers.",
+        "Approves by itself for this VM scheduled events of type Freeze, that take at most 10s.",
+        "While votes are missing, publishes approval.due 5m and 1m before notBefore.",
+        "Consents to CloudEvents webhooks with approvals from e.example.",
+    ):
+        assert sentence in said
+    assert WHSEC not in f"{said} {config!r} {config.model_dump(mode='json', fallback=str)}"
+    named = describe(read(approvals("require: {approvers: [a, b]}")))
+    assert "A scheduled event is approved when all of these have, verified: a, b." in named
+
+
+def test_check_says_whose_votes_would_not_count(read, tail):
+    bus = f"from: {{{DESK}}}"
+    lost = "From desk only signed approvals count, for the policy asks for verified approvers."
+    assert lost in describe(read(approvals(bus, "require: {count: 2}")))
+    assert lost not in describe(read(approvals(bus, "require: any")))
+    nobody = (
+        "On the control socket only signed votes count: no entry is for a user of this machine, "
+        "as {approver: uid 0, via: control} would be for root."
+    )
+    assert nobody in describe(read(approvals("allow: [{approver: a}]")))
+    assert nobody in describe(read(approvals("allow: [{approver: uid 0, via: http}]")))
+    assert nobody not in describe(read(approvals("allow: [{approver: uid 0}]")))
+    assert nobody not in describe(read(approvals("dry_run: true")))

@@ -1,0 +1,139 @@
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from support.config_text import DESK, WHSEC, approvals, in_format
+from support.third_party_source import TailSettings, follow
+
+import bridge.config.plugin_sections
+from bridge.common.fields import Secret
+from bridge.plugins import ApprovalPlugin
+
+
+def test_a_sinks_name_may_have_63_characters(read, problems):
+    assert read(f"sinks: {{{'a' * 63}: {{type: stdout}}}}").sinks
+    assert problems(f"sinks: {{{'a' * 64}: {{type: stdout}}}}")
+
+
+def test_a_format_is_named_alone_or_with_its_keys(read):
+    assert read(in_format("cloudevents")).sinks["out"].format.type == "cloudevents"
+    assert read(in_format("{type: cloudevents}")) == read(in_format("cloudevents"))
+    paged = read(in_format("{type: pagerduty, routing_key: '${KEY}'}"), KEY="k").sinks["out"]
+    assert paged.format.routing_key == Secret("k")
+    assert read(in_format("null")).sinks["out"].format is None
+
+
+def test_a_chat_skips_what_is_overtaken_unless_the_sink_says_otherwise(read):
+    assert read(in_format("cloudevents")).sinks["out"].stale == "deliver"
+    assert read(in_format("slack")).sinks["out"].stale == "skip"
+    kept = in_format("slack") + "    stale: deliver\n"
+    assert read(kept).sinks["out"].stale == "deliver"
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("slak", ".format: there is no format type 'slak'; there are "),
+        ("{type: slak}", ".format: there is no format type 'slak'; there are "),
+        ("7", ".format: must be a format's name, or {type: NAME, …}; there are "),
+        ("[slack]", ".format: must be a format's name, or {type: NAME, …}; there are "),
+        ("{}", ".format: must be a format's name, or {type: NAME, …}; there are "),
+        ("pagerduty", ".format.routing_key: is missing"),
+        ("{type: pagerduty, routing_key: 7}", ".format.routing_key: a secret is a text"),
+        (
+            "{type: pagerduty, routing_kye: a, routing_key: b}",
+            ".format.routing_kye: unknown key; did you mean routing_key?",
+        ),
+        (
+            "{type: pagerduty, routing_key: a, started: resolve}",
+            ".format.started: 'resolve' is not allowed; it must be 'trigger' or 'acknowledge'",
+        ),
+        ("{type: slack, colour: red}", ".format.colour: unknown key; allowed are type"),
+        ("template", ".format: needs either template or file"),
+        ("{type: template, template: '{{ id'}", ".format: the template, line 1: unexpected end"),
+        ("{type: template, file: /no/such}", ".format: /no/such cannot be read: No such file"),
+    ],
+)
+def test_what_is_wrong_with_a_format_is_explained_where_it_stands(problems, written, said):
+    [found] = problems(in_format(written))
+    assert found.startswith(f":4: sinks.out{said}")
+
+
+def test_a_key_that_is_wrong_in_a_format_has_its_own_line(problems):
+    text = in_format("\n      type: template\n      template: a\n      content-type: b")
+    assert problems(text) == [
+        ":7: sinks.out.format.content-type: unknown key; did you mean content_type?"
+    ]
+
+
+def test_a_source_is_read_by_its_own_plugin(read, tail):
+    found = read(approvals(f"from: {{{DESK}}}", "dry_run: true", "require: any"))
+    assert found.approvals.sources["desk"].path == Path("/topic")
+    assert found.approvals.dry_run
+
+
+def test_a_source_may_take_the_connection_of_a_sink_and_nothing_else_of_it(read, monkeypatch):
+    class Both(TailSettings):
+        type: Literal["file"]  # type: ignore[assignment]  # the type of a sink, too
+
+        def overlaps(self, sink):
+            return False
+
+    both = ApprovalPlugin(settings=Both, open=follow)
+    monkeypatch.setattr(bridge.config.plugin_sections, "find_approvals", lambda kind: both)
+    sinks = "{a: {type: file, path: /shared, required: false}}"
+    found = read(approvals("from: {desk: {sink: a, trust: transport}}", sinks=sinks))
+    assert found.approvals.sources["desk"] == Both(type="file", path="/shared", trust="transport")
+    own = "from: {desk: {sink: a, path: /own, trust: transport}}"
+    assert read(approvals(own, sinks=sinks)).approvals.sources["desk"].path == Path("/own")
+
+
+def test_no_sources_are_as_good_as_none(read):
+    for given in ("from: null", "from: {}", "margin: 5s"):
+        assert read(approvals(given)).approvals.sources == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("sinks: [a]", "must be a mapping of names to settings"),
+        ("sinks: {Bus: {type: stdout}}", "sinks.Bus: a sink's name is up to 63 of a-z 0-9 . _ -"),
+        ("sinks: {-a: {type: stdout}}", "sinks.-a: a sink's name"),
+        ("sinks: {a: {}}", "sinks.a: needs a type; there are"),
+        ("sinks: {a: }", "sinks.a: needs a type; there are"),
+        ("sinks: {a: {type: 1}}", "sinks.a: needs a type; there are"),
+        ("sinks: {a: {type: telegraph}}", "there is no sink type 'telegraph'; there are"),
+        ("sinks: {a: {type: file}}", "sinks.a.path: is missing"),
+        ("sinks: {a: {type: stdout, retry: {timeout: 0s}}}", "must be more than 0ms"),
+    ],
+)
+def test_what_is_wrong_with_a_sink_is_explained(problems, text, said):
+    [found] = problems(text)
+    assert said in found
+    assert found.startswith(":1: ")
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ("from: [a]", "approvals.from: must be a mapping of names to settings"),
+        ("from: {a: {trust: transport}}", "approvals.from.a: needs a type; there are"),
+        ("from: {a: {type: tail, path: /x}}", "approvals.from.a.trust: is missing"),
+        ("from: {a: {type: tail, path: /x, trust: me}}", "'transport' or 'signed'"),
+        ("from: {a: {type: tail, path: /x, trust: signed}}", "signed needs a key in approvals"),
+        ("from: {a: {type: telegraph, trust: transport}}", "no approval source type 'telegraph'"),
+        ("from: {A: {type: tail, path: /x, trust: transport}}", "an approval source's name is"),
+        ("from: {a: {type: tail, path: /x, trust: transport, x: 1}}", "approvals.from.a.x: unknown"),
+        ("from: {a: {sink: b, trust: transport}}", "approvals.from.a.sink: there is no sink 'b'"),
+        ("from: {a: {sink: 7, trust: transport}}", "there is no sink 7"),
+        ("from: {a: {sink: a, type: tail, trust: transport}}", "stands beside type"),
+        ("from: {b: {sink: a, trust: transport}}", "no approval source type 'file'; there are"),
+        ("from: {b: {type: tail, path: /a, trust: transport}}", "where sink a publishes"),
+        ("from: {http: {type: tail, path: /x, trust: transport}}", "a name that the bridge itself uses"),
+        (f"from: {{a: {{type: tail, path: /x, trust: signed}}}}, allow: [{{approver: a, via: b, keys: [{{hmac: {WHSEC}}}]}}]",
+         "signed needs a key in approvals"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_a_source_is_explained(problems, tail, keys, said):
+    [found] = problems(approvals(keys))
+    assert said in found

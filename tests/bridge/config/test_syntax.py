@@ -1,0 +1,59 @@
+import pytest
+
+from bridge.config.syntax import MOST_VALUES
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("source:\n\tscope: own", ":2: is indented with a tab; YAML wants spaces"),
+        ("source: }", ":1: is not YAML: "),
+        ("a: b: c", ":1: is not YAML: mapping values are not allowed"),
+        (b"a: \x00", ": holds characters that YAML does not allow"),
+        ("source:\n  scope: own\n  scope: all", ":3: says 'scope' again; a key stands only once"),
+        ("a: {<<: {}, <<: {}}", ":1: says '<<' again; a key stands only once"),
+        ("source: {}\nsource: {}", ":2: says 'source' again; a key stands only once"),
+        ("source: {}\n---\nsource: {}", ":2: starts a second document; one is allowed"),
+        ("? [a]\n: b", ":1: has a key that is not text"),
+        ("a: !!python/object:os.system x", ":1: has a tag; put text that begins with ! in quotes"),
+        ("a: *b", ":1: has an alias without its anchor; put text that begins with * in quotes"),
+        ("a: &a [*a]", ":1: has an alias without its anchor"),
+        ("source: &s {scope: all}\njournal: {<<: [1]}", ":2: merges (<<) something that is not"),
+        ("a: " + "[" * 200_000, ":1: is nested more than 40 deep"),
+        ("a: " + "{b: " * 50, ":1: is nested more than 40 deep"),
+        ("- " * 50_000 + "a", ":1: is nested more than 40 deep"),
+    ],
+)
+def test_what_is_not_yaml_that_we_read_is_said_in_one_sentence(problems, text, said):
+    [found] = problems(text)
+    assert found.startswith(said)
+
+
+def test_a_bomb_of_aliases_does_not_go_off(problems):
+    bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
+        f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 30)
+    )
+    [found] = problems(bomb)
+    assert f"holds more than {MOST_VALUES} values" in found
+
+
+def test_anchors_and_merges_serve_to_say_things_once(read):
+    config = read("""
+        sinks:
+          a: &common {type: stdout, required: false, retry: &patient {max_age: 1d}}
+          b: {<<: *common, required: true}
+          c: {<<: [{stale: skip, required: true}, *common], retry: *patient}
+    """)
+    assert [sink.required for sink in config.sinks.values()] == [False, True, True]
+    assert {sink.retry.max_age for sink in config.sinks.values()} == {86400}
+    assert config.sinks["c"].stale == "skip"
+
+
+def test_words_that_old_yaml_took_for_something_else_are_text(read):
+    labels = read("""
+        source:
+          labels: {a: no, b: off, c: 012, d: 12:30, e: 2020-01-01, f: 1_000, g: .inf, h: 0x10, i: "1"}
+    """).source.labels
+    assert list(labels.values()) == [
+        *("no", "off", "012", "12:30", "2020-01-01", "1_000", ".inf", "0x10", "1")
+    ]

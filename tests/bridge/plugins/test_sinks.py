@@ -1,0 +1,57 @@
+"""The keys that all sinks have, and how sinks are found."""
+
+import pytest
+from pydantic import ValidationError
+
+import bridge.plugins
+from bridge.plugins import Retry, SinkPlugin, SinkSettings, find_sink, installed_sinks, open_format
+
+
+def test_the_exported_names_are_those_that_sinks_may_use():
+    exported = bridge.plugins.__all__
+    assert sorted(exported) == sorted(set(exported))
+    assert all(hasattr(bridge.plugins, name) for name in exported)
+    needed = {"CloudEvent", "Place", "Rejected", "Result", "Send", "SinkPlugin", "SinkSettings"}
+    assert needed | {"Unavailable", "Duration", "Size", "Secret", "Settings"} <= set(exported)
+
+
+def test_our_own_sinks_come_through_the_door_that_is_open_to_all():
+    assert {"stdout", "file"} <= set(installed_sinks())
+    for kind in ("stdout", "file"):
+        assert isinstance(find_sink(kind), SinkPlugin)
+
+
+def test_the_keys_of_all_sinks_have_the_documented_defaults():
+    settings = SinkSettings(type="any")
+    assert settings.required is True
+    assert settings.stale == "deliver"
+    assert (settings.retry.max_age, settings.retry.timeout) == (7 * 86400, 10)
+    assert (settings.only.types, settings.only.event_types) == (None, None)
+    assert settings.describe() == "is a sink of type any"
+
+
+def test_an_attempt_needs_some_time():
+    with pytest.raises(ValidationError, match="greater than 0"):
+        Retry.model_validate({"timeout": "0s"})
+
+
+def test_the_json_schema_of_a_sink_is_complete():
+    schema = find_sink("file").settings.model_json_schema()
+    assert schema["additionalProperties"] is False
+    assert set(schema["required"]) == {"type", "path"}
+    assert {"only", "retry", "stale", "max_size"} <= set(schema["properties"])
+
+
+def test_a_sink_says_what_it_writes_in_and_how_much_it_takes_at_once():
+    plain = SinkSettings(type="any")
+    assert (plain.words, plain.largest_batch, plain.longest_send) == ("JSON", 500, None)
+    chat = SinkSettings.model_validate({"type": "any", "format": "slack"})
+    assert (chat.words, chat.stale) == ("slack", "skip")
+
+
+def test_a_sink_uses_the_format_that_it_is_given_else_its_own():
+    plain = SinkSettings(type="any")
+    assert open_format(plain).content_type == open_format(plain, "cloudevents").content_type
+    chat = SinkSettings.model_validate({"type": "any", "format": "cef"})
+    assert open_format(chat).content_type == open_format(plain, "cef").content_type
+    assert open_format(chat).content_type != open_format(plain).content_type

@@ -1,0 +1,147 @@
+"""What is published about the source itself, and what the log says."""
+
+import logging
+import time
+from dataclasses import replace
+from datetime import datetime, timedelta
+from types import SimpleNamespace
+
+from support.journal_tools import forbid_writing
+from support.polling import VM, Bridge, kinds, next_second, restarted
+
+
+async def test_the_first_answer_gives_a_snapshot(bridge):
+    assert await bridge.poll() is None
+    (snapshot,) = await bridge.told()
+    data = snapshot["data"]
+    assert snapshot["type"] == "azure.scheduledevents.source.snapshot.v1"
+    assert (data["vm"], data["journal"], data["pending"]) == (VM, "new", [])
+    assert (data["bootId"], data["bridgeVersion"]) == ("boot-1", "1.2.3")
+
+
+async def degrade(bridge: Bridge, clock) -> None:
+    bridge.world.fault("status", status=503)
+    await bridge.poll()
+    clock.ahead += timedelta(minutes=5)
+    await bridge.poll(3)
+
+
+async def test_an_outage_is_told_once_and_its_end_once_with_a_snapshot(bridge, clock):
+    await bridge.poll()
+    good = bridge.status.last_good
+    await degrade(bridge, clock)
+    assert bridge.status.degraded
+    bridge.world.clear_faults()
+    next_second(bridge.simulator)
+    await bridge.poll(3)
+    assert not bridge.status.degraded
+    told = await bridge.told()
+    assert kinds(told) == [
+        "source.snapshot",
+        "source.degraded",
+        "source.recovered",
+        "source.snapshot",
+    ]
+    data = told[1]["data"]
+    assert (data["reason"], data["status"]) == ("server-error", 503)
+    assert datetime.fromisoformat(data["lastGood"]) == good.replace(
+        microsecond=good.microsecond // 1000 * 1000
+    )
+    assert told[2]["data"]["reason"] == "server-error"
+
+
+async def test_a_short_outage_is_not_told(bridge, clock):
+    await bridge.poll()
+    bridge.world.fault("status", status=503)
+    await bridge.poll()
+    clock.ahead += timedelta(minutes=4, seconds=58)
+    await bridge.poll(3)
+    bridge.world.clear_faults()
+    await bridge.poll()
+    assert await bridge.kinds() == ["source.snapshot"]
+
+
+async def test_a_fleet_does_not_tell_all_at_once(bridge, clock, monkeypatch):
+    monkeypatch.setattr("bridge.source.poller.JITTER", 60.0)
+    monkeypatch.setattr("bridge.source.poller.random.uniform", lambda _, most: most)
+    await bridge.poll()
+    await degrade(bridge, clock)
+    assert not bridge.status.degraded
+    clock.ahead += timedelta(seconds=60)
+    await bridge.poll()
+    assert bridge.status.degraded
+
+
+async def test_an_outage_that_was_told_is_not_told_again_after_a_restart(
+    simulator, tmp_path, clock
+):
+    path = tmp_path / "journal.db"
+    async with restarted(simulator, path) as bridge:
+        await bridge.poll()
+        await degrade(bridge, clock)
+    async with restarted(simulator, path) as bridge:
+        await bridge.poll(2)
+        assert bridge.status.degraded
+        clock.ahead += timedelta(hours=1)
+        await bridge.poll(2)
+        bridge.world.clear_faults()
+        await bridge.poll()
+    async with restarted(simulator, path) as bridge:
+        await bridge.poll()
+        assert kinds(await bridge.told(), "source.snapshot") == [
+            "source.degraded",
+            "source.recovered",
+        ]
+
+
+async def test_a_journal_that_changes_hands_does_not_begin_the_outage_anew(bridge, clock):
+    await bridge.poll()
+    bridge.world.fault("status", status=503)
+    await bridge.poll()
+    clock.ahead += timedelta(minutes=4)
+    await forbid_writing(bridge.journal)
+    await bridge.journal.append([], time.time())
+    assert await bridge.journal.repair()
+    await bridge.poll()
+    clock.ahead += timedelta(minutes=1)
+    await bridge.poll()
+    assert bridge.status.degraded
+
+
+async def test_a_snapshot_is_due_now_and_then(bridge, monkeypatch):
+    bridge.world.create(type="Freeze", notice="15m")
+    await bridge.poll(3)
+    assert (await bridge.kinds()).count("source.snapshot") == 1
+    later = time.monotonic() + bridge.poller.config.source.snapshot_interval
+    shim = SimpleNamespace(time=time.time, monotonic=lambda: later)
+    monkeypatch.setattr("bridge.source.poller.time", shim)
+    next_second(bridge.simulator)
+    await bridge.poll(2)
+    snapshots = [e for e in await bridge.told() if e["type"].endswith("snapshot.v1")]
+    assert len(snapshots) == 2
+    assert [p["eventType"] for p in snapshots[1]["data"]["pending"]] == ["Freeze"]
+
+
+async def test_started_stays_started(bridge, caplog):
+    event = bridge.world.create(type="Reboot", notice="15m")
+    bridge.world.start(event.name)
+    await bridge.poll()
+    bridge.world.entries[event.event.key].event = replace(event.event, status="Scheduled")
+    await bridge.poll()
+    assert await bridge.transitions() == ["started"]
+    assert "event.went_back" in [r.message for r in caplog.records]
+
+
+async def test_one_line_in_the_log_for_each_thing_that_happens(bridge, caplog):
+    caplog.set_level(logging.INFO, "bridge")
+    await bridge.poll()
+    bridge.world.create(type="Reboot", notice="15m")
+    bridge.world.fault("status", status=500, count=3)
+    caplog.clear()
+    await bridge.poll(6)
+    said = [
+        r.message
+        for r in caplog.records
+        if r.name in {"bridge.source.poller", "bridge.source.announcements"}
+    ]
+    assert said == ["source.server-error", "source.answers", "event.scheduled"]

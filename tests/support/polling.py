@@ -1,0 +1,97 @@
+"""A poller on a real journal under the simulated service, one round at a time."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from support.journal_tools import opened
+from support.until import until
+
+from bridge.config import Config
+from bridge.journal import Journal, views
+from bridge.metadata.answers import Problem
+from bridge.metadata.budget import Budget
+from bridge.metadata.client import Metadata
+from bridge.runtime.identity import Identity
+from bridge.runtime.status import SourceStatus
+from bridge.simulator import Simulator
+from bridge.source.poller import Poller
+
+VM = "vm-0"
+
+
+@dataclass
+class Bridge:
+    """A poller on a real journal under the simulated service; `poll` is one round."""
+
+    simulator: Simulator
+    journal: Journal
+    poller: Poller
+    metadata: Metadata
+
+    @property
+    def world(self):
+        return self.simulator.world
+
+    @property
+    def status(self) -> SourceStatus:
+        return self.poller.status
+
+    async def poll(self, times: int = 1) -> Problem | None:
+        problem = None
+        for _ in range(times):
+            problem = await self.poller.poll(self.metadata)
+        return problem
+
+    async def told(self) -> list[dict[str, Any]]:
+        return await all_told(self.journal)
+
+    async def kinds(self, *without: str) -> list[str]:
+        return kinds(await self.told(), *without)
+
+    async def transitions(self) -> list[str]:
+        return await self.kinds("source.snapshot", "source.degraded", "source.recovered")
+
+
+async def all_told(journal: Journal) -> list[dict[str, Any]]:
+    rows = await journal.run(lambda store: views.after(store, 0, 1000))
+    return [event.envelope for _, event in rows]
+
+
+def kinds(told: list[dict[str, Any]], *without: str) -> list[str]:
+    said = [e["type"].removeprefix("azure.scheduledevents.").removesuffix(".v1") for e in told]
+    return [kind for kind in said if kind not in without]
+
+
+@contextlib.asynccontextmanager
+async def restarted(
+    simulator: Simulator, path: Path, boot: str = "boot-1", **source: Any
+) -> AsyncGenerator[Bridge]:
+    """A process's life: what it knows at first is what the journal holds."""
+    usual = {"endpoint": simulator.endpoint, "poll_interval": "200ms", "degraded_after": "5m"}
+    config = Config.model_validate({"source": {**usual, **source}})
+    async with opened(path, "sink") as journal:
+        identity = Identity(config, journal)
+        await identity.recall()
+        budget = Budget(limit=10_000)
+        poller = Poller(config, journal, identity, SourceStatus(), "1.2.3", boot, budget)
+        async with Metadata(simulator.endpoint, "2020-07-01", budget=budget) as metadata:
+            yield Bridge(simulator, journal, poller, metadata)
+
+
+def next_second(simulator: Simulator) -> None:
+    """What is about the source has one id a second: let Azure's clock be another one."""
+    simulator.world.fault("skew", skew="10s")
+
+
+async def run_for(poller: Poller, done) -> None:
+    task = asyncio.create_task(poller.run())
+    try:
+        await until(lambda: done() or task.done())
+        assert not task.done(), task.exception()
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
