@@ -48,7 +48,7 @@ async def make_runtime(config: Config, journal: Journal, clock: Clock | None = N
     identity, status = Identity(config, journal), Status(started=time.monotonic())
     clock = clock or ShiftedClock()
     await identity.recall()
-    return Runtime(config, journal, identity, status, "1", "boot-1", clock)
+    return Runtime(config, journal, identity, status, "1.2.3", "boot-1", clock)
 
 
 async def _unreachable(*_: object) -> Problem:

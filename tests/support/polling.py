@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from support.bridge import make_runtime
+from support.clock import ShiftedClock
 from support.journal_tools import opened
 from support.until import until
 
@@ -15,9 +17,9 @@ from bridge.journal import Journal, views
 from bridge.metadata.answers import Problem
 from bridge.metadata.budget import Budget
 from bridge.metadata.client import Metadata
-from bridge.runtime.identity import Identity
 from bridge.runtime.status import SourceStatus
 from bridge.simulator import Simulator
+from bridge.source.endpoint import Endpoint
 from bridge.source.poller import Poller
 
 VM = "vm-0"
@@ -68,16 +70,20 @@ def kinds(told: list[dict[str, Any]], *without: str) -> list[str]:
 
 @contextlib.asynccontextmanager
 async def restarted(
-    simulator: Simulator, path: Path, boot: str = "boot-1", **source: Any
+    simulator: Simulator,
+    path: Path,
+    boot: str = "boot-1",
+    clock: ShiftedClock | None = None,
+    **source: Any,
 ) -> AsyncGenerator[Bridge]:
     """A process's life: what it knows at first is what the journal holds."""
     usual = {"endpoint": simulator.endpoint, "poll_interval": "200ms", "degraded_after": "5m"}
     config = Config.model_validate({"source": {**usual, **source}})
     async with opened(path, "sink") as journal:
-        identity = Identity(config, journal)
-        await identity.recall()
+        runtime = await make_runtime(config, journal, clock)
+        runtime.boot_id = boot
         budget = Budget(limit=10_000)
-        poller = Poller(config, journal, identity, SourceStatus(), "1.2.3", boot, budget)
+        poller = Poller(runtime, Endpoint(budget))
         async with Metadata(simulator.endpoint, "2020-07-01", budget=budget) as metadata:
             yield Bridge(simulator, journal, poller, metadata)
 

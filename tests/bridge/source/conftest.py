@@ -1,22 +1,11 @@
 """The simulated service, a poller that asks it, and a clock that the test moves."""
 
-from datetime import datetime, timedelta
-
 import pytest
+from support.clock import ShiftedClock
 from support.polling import restarted
 
 from bridge.simulator import Scenario, Simulator
 from bridge.source.poller import Poller
-
-
-class Shifted(datetime):
-    """Our own clock, which tests may set."""
-
-    ahead = timedelta()
-
-    @classmethod
-    def now(cls, tz=None):
-        return datetime.now(tz) + cls.ahead
 
 
 @pytest.fixture(autouse=True)
@@ -25,10 +14,8 @@ def no_jitter(monkeypatch):
 
 
 @pytest.fixture
-def clock(monkeypatch):
-    monkeypatch.setattr("bridge.source.poller.datetime", Shifted)
-    monkeypatch.setattr(Shifted, "ahead", timedelta())
-    return Shifted
+def clock():
+    return ShiftedClock()
 
 
 @pytest.fixture
@@ -38,8 +25,8 @@ async def simulator():
 
 
 @pytest.fixture
-async def bridge(simulator, tmp_path):
-    async with restarted(simulator, tmp_path / "journal.db") as made:
+async def bridge(simulator, tmp_path, clock):
+    async with restarted(simulator, tmp_path / "journal.db", clock=clock) as made:
         yield made
 
 

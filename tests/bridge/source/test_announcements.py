@@ -4,7 +4,6 @@ import logging
 import time
 from dataclasses import replace
 from datetime import datetime, timedelta
-from types import SimpleNamespace
 
 from support.journal_tools import forbid_writing
 from support.polling import VM, Bridge, kinds, next_second, restarted
@@ -76,17 +75,17 @@ async def test_an_outage_that_was_told_is_not_told_again_after_a_restart(
     simulator, tmp_path, clock
 ):
     path = tmp_path / "journal.db"
-    async with restarted(simulator, path) as bridge:
+    async with restarted(simulator, path, clock=clock) as bridge:
         await bridge.poll()
         await degrade(bridge, clock)
-    async with restarted(simulator, path) as bridge:
+    async with restarted(simulator, path, clock=clock) as bridge:
         await bridge.poll(2)
         assert bridge.status.degraded
         clock.ahead += timedelta(hours=1)
         await bridge.poll(2)
         bridge.world.clear_faults()
         await bridge.poll()
-    async with restarted(simulator, path) as bridge:
+    async with restarted(simulator, path, clock=clock) as bridge:
         await bridge.poll()
         assert kinds(await bridge.told(), "source.snapshot") == [
             "source.degraded",
@@ -108,13 +107,11 @@ async def test_a_journal_that_changes_hands_does_not_begin_the_outage_anew(bridg
     assert bridge.status.degraded
 
 
-async def test_a_snapshot_is_due_now_and_then(bridge, monkeypatch):
+async def test_a_snapshot_is_due_now_and_then(bridge, clock):
     bridge.world.create(type="Freeze", notice="15m")
     await bridge.poll(3)
     assert (await bridge.kinds()).count("source.snapshot") == 1
-    later = time.monotonic() + bridge.poller.config.source.snapshot_interval
-    shim = SimpleNamespace(time=time.time, monotonic=lambda: later)
-    monkeypatch.setattr("bridge.source.poller.time", shim)
+    clock.ahead += timedelta(seconds=bridge.poller.config.source.snapshot_interval)
     next_second(bridge.simulator)
     await bridge.poll(2)
     snapshots = [e for e in await bridge.told() if e["type"].endswith("snapshot.v1")]

@@ -168,7 +168,7 @@ async def test_while_the_name_is_unknown_nothing_is_dropped(bridge):
     assert await bridge.transitions() == ["scheduled"]
     assert (await bridge.told())[0]["data"]["observer"]["affected"] is None
     bridge.world.clear_faults()
-    bridge.poller.identity._ask_at = 0.0
+    bridge.poller.runtime.identity._ask_at = 0.0
     bridge.world.create(name="mine", type="Reboot", notice="15m", resources=[VM.upper()])
     bridge.world.create(name="other", type="Reboot", notice="15m", resources=["another-vm"])
     await bridge.poll()
@@ -263,13 +263,13 @@ async def test_nothing_is_approved_by_a_document_of_an_earlier_life(simulator, t
     simulator.world.fault("status", methods=["GET"], status=500)
     async with restarted(simulator, tmp_path / "journal.db") as bridge, running(bridge.poller):
         await until(lambda: bridge.status.polls >= 2)
-        answer = await bridge.poller.approve([event], known)
+        answer = await bridge.poller.endpoint.approve([event], known)
         assert isinstance(answer, Problem)
         assert answer.reason == "outdated"
         assert approvals(simulator) == []
         simulator.world.clear_faults()
         await until(lambda: bridge.status.last_good)
-        assert isinstance(await bridge.poller.approve([event], known), Accepted)
+        assert isinstance(await bridge.poller.endpoint.approve([event], known), Accepted)
 
 
 async def test_an_approval_waits_for_the_document_that_is_on_its_way(bridge, hurry):
@@ -278,9 +278,9 @@ async def test_an_approval_waits_for_the_document_that_is_on_its_way(bridge, hur
         await until(lambda: bridge.status.last_good)
         known = (await bridge.journal.load()).incarnation
         bridge.world.fault("delay", methods=["GET"], delay="100ms")
-        await until(bridge.poller._turn.locked)
+        await until(bridge.poller.endpoint.turn.locked)
         bridge.world.update(event, type="Reboot")
-        answer = await bridge.poller.approve([event], known)
+        answer = await bridge.poller.endpoint.approve([event], known)
         assert isinstance(answer, Problem)
         assert (await bridge.journal.load()).incarnation != known
         assert approvals(bridge.simulator) == []
