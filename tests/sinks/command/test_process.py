@@ -11,7 +11,7 @@ from support.cloudevents import LARGEST, make
 from support.until import until
 
 from bridge.plugins import Delivered, Place, Rejected, Unavailable, find_sink
-from sinks.command import process as running
+from sinks.command import process
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="shell scripts")
 
@@ -111,7 +111,7 @@ async def test_it_is_asked_to_end_before_it_is_ended(tmp_path):
 
 
 async def test_one_that_will_not_hear_is_ended(tmp_path, monkeypatch):
-    monkeypatch.setattr(running, "GRACE", 0.2)
+    monkeypatch.setattr(process, "GRACE", 0.2)
     script = f"trap '' TERM; echo $$ > {tmp_path}/pid; while :; do sleep 0.05; done"
     assert type(await outcome(shell(script, timeout="300ms"))) is Unavailable
     assert not running_still(int((tmp_path / "pid").read_text()))
@@ -119,12 +119,12 @@ async def test_one_that_will_not_hear_is_ended(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("hurried", [False, True])
 async def test_cancelled_it_leaves_nobody_behind(tmp_path, monkeypatch, hurried):
-    monkeypatch.setattr(running, "GRACE", 10.0 if hurried else 0.2)
+    monkeypatch.setattr(process, "GRACE", 10.0 if hurried else 0.2)
     script = (
         f"trap '' TERM; sleep 60 & echo $! $$ > {tmp_path}/p; mv {tmp_path}/p {tmp_path}/pids; wait"
     )
-    job = running.Task(["/bin/sh", "-c", script], b"", {"PATH": os.defpath}, "/")
-    task = asyncio.create_task(running.run(job, 60))
+    job = process.Task(["/bin/sh", "-c", script], b"", {"PATH": os.defpath}, "/")
+    task = asyncio.create_task(process.run(job, 60))
     await until((tmp_path / "pids").exists)
     task.cancel()
     if hurried:

@@ -29,9 +29,9 @@ from bridge.plugins import (
     open_format,
 )
 from sinks.kafka import KafkaSettings, settings
+from sinks.kafka.binding import encode, encode_as
 from sinks.kafka.check import AskTopics, may_write
 from sinks.kafka.connection import log_in
-from sinks.kafka.delivery import encode, encode_as
 from sinks.kafka.errors import InvalidRecordError, Lost, verdict, why_not_connected
 from sinks.kafka.settings import Topics
 

@@ -14,11 +14,10 @@ from support.metadata_far_side import FarSide, http
 from support.splunk_server import TEXTS, TOKEN, Token, splunk_server
 
 from bridge.plugins import Place, Rejected, Unavailable
-from sinks.splunk import SplunkSettings, sink
-from sinks.splunk import delivery as sending
-from sinks.splunk.answers import Accepted, Answer, Refused, judge
+from sinks.splunk import SplunkSettings, delivery, sink
 from sinks.splunk.binding import open_envelopes
 from sinks.splunk.connection import name_channel
+from sinks.splunk.errors import Accepted, Answer, Refused, judge
 
 PLACE = Place({"vm_id": "vm-1"}, sink="siem")
 
@@ -355,7 +354,7 @@ async def test_what_is_indexed_after_the_attempt_is_asked_for_and_not_sent_again
 async def test_what_is_never_indexed_is_sent_again_in_the_end(slow, monkeypatch):
     async with sink.open(configured(slow.url, **ACKNOWLEDGE), PLACE) as send:
         await send(batch(1))
-        monkeypatch.setattr(sending, "PATIENCE", 0.0)
+        monkeypatch.setattr(delivery, "PATIENCE", 0.0)
         slow.indexed = True
         assert list(await send(batch(1))) == [None]
     assert len(slow.ids) == 2

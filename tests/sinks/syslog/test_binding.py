@@ -14,7 +14,7 @@ from support.cloudevents import HOSTILE, make
 from bridge.plugins import CloudEvent, Place, Rejected, severity
 from sinks.syslog import SyslogSettings, settings
 from sinks.syslog.binding import Style, frame
-from sinks.syslog.connection import why
+from sinks.syslog.errors import why
 
 # The grammar of RFC 5424, section 6.
 MESSAGE = re.compile(

@@ -6,7 +6,7 @@ from email.utils import format_datetime
 import pytest
 
 from bridge.plugins import Gone, Rejected, Unavailable
-from sinks.webhook.answers import Answer, judge, pause
+from sinks.webhook.errors import Answer, judge, pause
 
 NOW = datetime(2026, 11, 15, 18, 0, 0, tzinfo=UTC)
 

@@ -14,7 +14,7 @@ from support.webhook_receiver import Receiver, receiving
 
 from bridge.plugins import Place, Result, Unavailable
 from sinks.webhook import WebhookSettings, sink
-from sinks.webhook.connection import unavailable
+from sinks.webhook.errors import unanswered
 
 
 @pytest.fixture(scope="module")
@@ -189,6 +189,6 @@ def test_whatever_aiohttp_raises_has_words(kind):
             setattr(error, name, OSError(5, "Input/output error"))
     with contextlib.suppress(AttributeError):
         error.status = 502
-    said = str(unavailable(error, "https://a.example"))
+    said = str(unanswered(error, "https://a.example"))
     assert said.startswith("https://a.example: ")
     assert len(said) > len("https://a.example: ")

@@ -9,7 +9,7 @@ from support.webhook_receiver import Receiver, receiving, says
 
 from bridge.plugins import Gone, Place, Unavailable
 from sinks.webhook import WebhookSettings, sink
-from sinks.webhook.answers import Answer
+from sinks.webhook.errors import Answer
 from sinks.webhook.handshake import SLOW, Pace, read_consent
 
 PLACE = Place({"vm_name": "web-1"})
