@@ -1,10 +1,11 @@
-"""What a command is told in its environment: a scheduled event as `EVENT_*` variables."""
+"""The environment of a command: what every run has, and a scheduled event as `EVENT_*`."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from bridge.plugins import CloudEvent
+from bridge.plugins import CloudEvent, Unavailable, plain_environment
+from sinks.command.settings import CommandSettings
 
 LONGEST = 8192
 """Characters of one variable; Windows allows 32767 for all of them. stdin has everything."""
@@ -23,6 +24,21 @@ _DATA = {
     "EVENT_DRILL": "drill",
     "EVENT_REASON": "reason",
 }
+
+
+def surroundings(settings: CommandSettings) -> dict[str, str]:
+    """What is the same for every run; files are read again, for they may have changed.
+
+    Raises `Unavailable` when one cannot be used.
+    """
+    try:
+        own = {name: secret.get() for name, secret in settings.env.items()}
+    except (OSError, UnicodeDecodeError) as error:
+        raise Unavailable(f"env: cannot read a file: {error}") from error
+    for name, text in own.items():
+        if "\0" in text:
+            raise Unavailable(f"env: {name} holds a NUL character")
+    return {**plain_environment(), **own}
 
 
 def variables(cloudevent: CloudEvent, now: float) -> dict[str, str]:

@@ -1,14 +1,16 @@
-"""One run of a command: started, fed, listened to, and never left behind."""
+"""One run of a command: found, started, fed, listened to, and never left behind."""
 
 import asyncio
 import math
+import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, cast
 
-from bridge.plugins import end_group, group_lives, own_group
-from sinks.command.settings import GRACE
+from bridge.plugins import Unavailable, end_group, group_lives, own_group
+from sinks.command.settings import GRACE, CommandSettings
 
 KEPT = 4000
 """Bytes of the output's end that are kept."""
@@ -57,6 +59,20 @@ class _Child(asyncio.SubprocessProtocol):
     def process_exited(self) -> None:
         if not self.exited.done():
             self.exited.set_result(None)
+
+
+def find_program(settings: CommandSettings, env: Mapping[str, str]) -> str:
+    """Where the program is. Raises `Unavailable` with what an operator has to correct."""
+    name = settings.argv[0]
+    if not Path(settings.cwd).is_dir():
+        raise Unavailable(f"cwd: {settings.cwd} is not a directory")
+    if found := shutil.which(name, path=env.get("PATH", "")):
+        return found
+    if not Path(name).is_absolute():
+        raise Unavailable(f"argv: there is no program {name} on PATH ({env.get('PATH', '')})")
+    if not Path(name).exists():
+        raise Unavailable(f"argv: there is no {name}")
+    raise Unavailable(f"argv: {name} is not a program that may be run by this user")
 
 
 async def run(task: Task, timeout: float) -> Ended:

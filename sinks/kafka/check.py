@@ -9,16 +9,22 @@ from typing import Any
 
 from aiokafka import errors
 from aiokafka.conn import AIOKafkaConnection
-from aiokafka.errors import KafkaError
-from aiokafka.protocol.admin import DescribeConfigsRequest
 from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.metadata import MetadataRequest_v5
 from aiokafka.protocol.types import Array, Boolean, Int16, Int32, Schema, String
 
-from bridge.plugins import Unavailable
+from bridge.plugins import Place, Unavailable
+from sinks._limit import batch_limit
 from sinks.kafka.connection import Door, hang_up
+from sinks.kafka.delivery import find_door
 from sinks.kafka.errors import verdict, why_not_connected
+from sinks.kafka.settings import KafkaSettings, Topics
 
+_ASK_AGAIN, _PAUSE = 5, 0.2
+_PERHAPS_NEW = {
+    errors.UnknownTopicOrPartitionError.errno,
+    errors.LeaderNotAvailableError.errno,
+}
 _WRITE = 1 << 4
 _NOT_SAID = -(2**31)
 _TEXT = String("utf-8")
@@ -87,13 +93,6 @@ def may_write(operations: list[int]) -> bool | None:
     return bool(operations[0] & _WRITE)
 
 
-_ASK_AGAIN, _PAUSE = 5, 0.2
-_PERHAPS_NEW = {
-    errors.UnknownTopicOrPartitionError.errno,
-    errors.LeaderNotAvailableError.errno,
-}
-
-
 @dataclass(frozen=True, slots=True)
 class _Topic:
     name: str
@@ -101,8 +100,14 @@ class _Topic:
     writable: bool | None
 
 
-async def check_topics(door: Door, topics: list[str], who: str, limit: float) -> str:
+async def check_sink(settings: KafkaSettings, place: Place) -> str:
     """One sentence of what was proved. Raises `Unavailable` naming the first that failed."""
+    topics = Topics.fill(settings.topic, place).names
+    how = settings.describe_security("authenticated by")
+    return await _check_topics(find_door(settings, place), topics, how, batch_limit(settings))
+
+
+async def _check_topics(door: Door, topics: list[str], who: str, limit: float) -> str:
     try:
         async with asyncio.timeout(limit):
             first = await door.enter()
@@ -172,18 +177,3 @@ def _proved(found: list[_Topic]) -> str:
     if all(topic.writable for topic in found):
         return f"topic {names} exists and may be written"
     return f"topic {names} exists; whether it may be written, the broker does not say"
-
-
-_LARGEST = "max.message.bytes"
-_TOPIC_RESOURCE = 2
-
-
-async def largest_record(client: Any, topic: str) -> int | None:
-    """Bytes; None when the broker does not tell us."""
-    request = DescribeConfigsRequest([(_TOPIC_RESOURCE, topic, [_LARGEST])])
-    try:
-        answer = await client.send(client.get_random_node(), request)
-        [(_, _, _, _, entries)] = answer.resources
-        return next((int(value) for name, value, *_ in entries if name == _LARGEST), None)
-    except (KafkaError, ValueError, TypeError):
-        return None

@@ -1,4 +1,4 @@
-"""Where in a topic to read: its partitions, their beginnings, and what follows the unreadable."""
+"""A consumer that can be left at any moment, and what it knows of a topic's partitions."""
 
 import asyncio
 from collections import defaultdict
@@ -17,6 +17,10 @@ LONG_POLL = 2.0
 """How long a broker may keep a fetch that has nothing to say, in seconds."""
 GRACE = 1.0
 """How long a consumer may take to say goodbye, in seconds."""
+_ASK_AGAIN = 0.1
+_NOWHERE = 2**62
+"""An offset that no partition has: a broker that lets us read says so, and sends nothing."""
+_UNREADABLE = (errors.CorruptRecordException, errors.UnsupportedCodecError)
 
 
 @asynccontextmanager
@@ -95,12 +99,6 @@ async def _cut(consumer: AIOKafkaConsumer, tasks: set["asyncio.Task[Any]"]) -> N
     for task in tasks:
         if task.done() and not task.cancelled():
             task.exception()
-
-
-_ASK_AGAIN = 0.1
-_NOWHERE = 2**62
-"""An offset that no partition has: a broker that lets us read says so, and sends nothing."""
-_UNREADABLE = (errors.CorruptRecordException, errors.UnsupportedCodecError)
 
 
 def remembered(checkpoints: Mapping[str, str], topic: str) -> dict[int, int]:

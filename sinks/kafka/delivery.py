@@ -1,11 +1,10 @@
 """One batch of CloudEvents to Kafka: all at once, then one result for each."""
 
 import asyncio
-from collections.abc import Sequence
-from contextlib import AsyncExitStack, suppress
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
-from datetime import datetime
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 from aiokafka.errors import (
     KafkaError,
@@ -14,64 +13,53 @@ from aiokafka.errors import (
     TopicAuthorizationFailedError,
     UnknownTopicOrPartitionError,
 )
-from cloudevents.core.bindings import kafka
-from cloudevents.core.formats.json import JSONFormat
-from cloudevents.core.v1.event import CloudEvent as SdkEvent
 
-from bridge.plugins import CloudEvent, Format, Rejected, Result, Unavailable
-from sinks.kafka.check import largest_record
+from bridge.plugins import (
+    CloudEvent,
+    Format,
+    Place,
+    Rejected,
+    Result,
+    Send,
+    Unavailable,
+    open_format,
+)
+from sinks._limit import batch_limit
+from sinks.kafka.binding import Record, encode, encode_as
 from sinks.kafka.connection import Door, log_in
 from sinks.kafka.errors import Lost, verdict
-from sinks.kafka.producer import LARGEST_REQUEST, producing
+from sinks.kafka.producer import LARGEST_REQUEST, largest_record, producing
 from sinks.kafka.settings import KafkaSettings, Topics
-
-STRUCTURED = b"application/cloudevents+json; charset=UTF-8"
-_FORMAT = JSONFormat()
-_OVERHEAD = 128
-"""What record and batch add to the parts of a record, at most and in bytes, without compression."""
-
-
-class Record(NamedTuple):
-    """What the producer sends; the key keeps all news of one scheduled event in one partition."""
-
-    key: bytes
-    value: bytes
-    headers: list[tuple[str, bytes]]
-
-    @property
-    def size(self) -> int:
-        """Bytes, about."""
-        headers = sum(len(name.encode()) + len(value) + 4 for name, value in self.headers)
-        return len(self.key) + len(self.value) + headers + _OVERHEAD
-
-
-def encode(cloudevent: CloudEvent, mode: Literal["binary", "structured"]) -> Record:
-    return _binary(cloudevent) if mode == "binary" else _structured(cloudevent)
-
-
-def encode_as(cloudevent: CloudEvent, form: Format) -> Record:
-    """In another format, under the same key. Raises `Rejected` when that has no words for it."""
-    content_type = [("content-type", form.content_type.encode())]
-    return Record(cloudevent.key.encode(), form.encode(cloudevent), content_type)
-
-
-def _structured(cloudevent: CloudEvent) -> Record:
-    """The body is the structured form already, the same bytes on every transport."""
-    return Record(cloudevent.key.encode(), cloudevent.body, [("content-type", STRUCTURED)])
-
-
-def _binary(cloudevent: CloudEvent) -> Record:
-    attributes = cloudevent.envelope
-    data = attributes.pop("data")
-    attributes["time"] = datetime.fromisoformat(attributes["time"])
-    message = kafka.to_binary(SdkEvent(attributes, data), _FORMAT)
-    return Record(cloudevent.key.encode(), message.value, list(message.headers.items()))
-
 
 BREATH = 50
 """After so many records the event loop gets a turn, and the first of them go out."""
 _ASK_AGAIN = 0.1
+_OF_LIMIT = 0.8
+"""What one request may use of the time for a batch."""
 _Sent = tuple[str, Record, "asyncio.Future[Any]"]
+
+
+@asynccontextmanager
+async def open_sink(settings: KafkaSettings, place: Place) -> AsyncGenerator[Send]:
+    topics = Topics.fill(settings.topic, place)
+    form = open_format(settings) if settings.format else None
+    door = find_door(settings, place)
+    session = Session(settings, topics, door, batch_limit(settings), form)
+    try:
+        await session.connect()
+        yield session.send
+    finally:
+        await session.disconnect()
+
+
+def find_door(settings: KafkaSettings, place: Place) -> Door:
+    """Raises `Unavailable` when a file with credentials cannot be used."""
+    return Door(
+        servers=settings.servers,
+        client_id=settings.name_client(place, "sink"),
+        patience=batch_limit(settings) * _OF_LIMIT,
+        login=log_in(settings),
+    )
 
 
 @dataclass

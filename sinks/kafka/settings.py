@@ -1,4 +1,4 @@
-"""The keys of Kafka: one connection for both directions, and what the sink makes of it."""
+"""The keys of Kafka: one connection for both directions, and the topics that the sink writes."""
 
 import re
 from collections.abc import Mapping
@@ -28,6 +28,10 @@ _LONGEST = 249
 _LEGAL = re.compile(r"[A-Za-z0-9._-]+")
 _ILLEGAL = re.compile(r"[^A-Za-z0-9._-]")
 _PLACEHOLDER = re.compile(r"\{[^{}]*\}")
+DEFAULT_PORT = 9092
+_SERVER = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]{1,253})(?::(?P<port>\d{1,5}))?")
+_EXTENSION = re.compile(r"[A-Za-z]{1,64}")
+_CODECS = {"lz4": has_lz4, "snappy": has_snappy, "zstd": has_zstd}
 
 
 def validate_topic(template: str) -> str:
@@ -72,11 +76,6 @@ def _fill(template: str, place: Place, kind: str) -> str:
     topic = _ILLEGAL.sub("_", place.fill(template, event_type=kind))[:_LONGEST]
     return topic if topic.strip(".") else topic.replace(".", "_")
 
-
-DEFAULT_PORT = 9092
-_SERVER = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]{1,253})(?::(?P<port>\d{1,5}))?")
-_EXTENSION = re.compile(r"[A-Za-z]{1,64}")
-_CODECS = {"lz4": has_lz4, "snappy": has_snappy, "zstd": has_zstd}
 
 Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
 

@@ -1,7 +1,8 @@
-"""A CloudEvent as MQTT messages: the CloudEvents MQTT protocol binding, both modes. Pure."""
+"""CloudEvents as MQTT messages and back: the CloudEvents MQTT protocol binding; pure."""
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Self
@@ -10,6 +11,19 @@ from cloudevents.core.formats.json import JSONFormat
 
 from bridge.plugins import CloudEvent, Format, Place, Unavailable
 from sinks.mqtt.settings import MqttSettings
+
+STRUCTURED = "application/cloudevents+json; charset=utf-8"
+HOUR = 3600
+_FORMAT = JSONFormat()
+_ANNOUNCED = frozenset({"scheduled", "updated"})
+_PENDING = _ANNOUNCED | {"started"}
+_ENDED = frozenset({"completed", "canceled"})
+_OF_PRESENCE = {"ContentType": "application/json", "PayloadFormatIndicator": 1}
+_EVENT_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+_ANY_STRUCTURED = "application/cloudevents"
+_SIGNING = "webhook-"
+
+Headers = list[tuple[str, bytes]]
 
 
 @dataclass(frozen=True)
@@ -21,14 +35,6 @@ class Message:
     qos: int = 1
     retain: bool = False
     properties: Mapping[str, Any] = field(default_factory=dict)
-
-
-STRUCTURED = "application/cloudevents+json; charset=utf-8"
-HOUR = 3600
-_FORMAT = JSONFormat()
-_ANNOUNCED = frozenset({"scheduled", "updated"})
-_PENDING = _ANNOUNCED | {"started"}
-_ENDED = frozenset({"completed", "canceled"})
 
 
 @dataclass(frozen=True)
@@ -112,9 +118,6 @@ def _kind(cloudevent: CloudEvent) -> str:
     return cloudevent.type.removeprefix("azure.scheduledevents.").removesuffix(".v1")
 
 
-_PROPERTIES = {"ContentType": "application/json", "PayloadFormatIndicator": 1}
-
-
 @dataclass(frozen=True)
 class Presence:
     """The messages of one connection."""
@@ -147,9 +150,57 @@ class Presence:
 
     def _message(self, status: str, **more: Any) -> Message:
         body = json.dumps({"status": status, **self.who, **more}).encode()
-        return Message(self.topic, body, self.qos, retain=True, properties=_PROPERTIES)
+        return Message(self.topic, body, self.qos, retain=True, properties=_OF_PRESENCE)
 
 
 def _written(now: datetime | None) -> str:
     moment = now or datetime.now(UTC)
     return moment.isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """What a message says; the properties are those of MQTT 5."""
+
+    payload: bytes
+    content_type: str | None = None
+    user: Sequence[tuple[str, str]] = ()
+    correlation: bytes | None = None
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether its user properties are the attributes of a CloudEvent, and all of them."""
+        structured = (self.content_type or "").strip().lower().startswith(_ANY_STRUCTURED)
+        return not structured and any(name.lower() == "specversion" for name, _ in self.user)
+
+
+def headers_of(arrival: Arrival) -> Headers:
+    """In the words of `bridge`'s reader; what stands twice goes on standing twice.
+
+    MQTT's binding gives attributes no prefix, so any user property could be one: they are
+    attributes only where one of them says so.
+    """
+    found: Headers = []
+    binary = arrival.is_binary
+    if arrival.content_type is not None:
+        found.append(("content-type", arrival.content_type.encode()))
+    for name, value in arrival.user:
+        if name.lower().startswith(_SIGNING):
+            found.append((name.lower(), value.encode()))
+        elif binary:
+            found.append((f"ce_{name.lower()}", value.encode()))
+    return found
+
+
+def body_of(arrival: Arrival, *, signed: bool) -> bytes:
+    """The payload; an empty one that answers our CloudEvent approves, unless it must be signed.
+
+    The EventId is the Correlation Data of what the sink publishes, so any request-response
+    library of MQTT 5 sends it back by itself.
+    """
+    if arrival.payload or signed or arrival.correlation is None or arrival.is_binary:
+        return arrival.payload
+    event_id = arrival.correlation.decode("ascii", "replace")
+    if not _EVENT_ID.fullmatch(event_id):
+        return arrival.payload
+    return json.dumps({"eventId": event_id}).encode()

@@ -3,22 +3,34 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Self
 
-from bridge.plugins import CloudEvent, Rejected, Result, Unavailable
+from bridge.plugins import CloudEvent, Place, Rejected, Result, Send, Unavailable, open_format
+from sinks._limit import batch_limit
 from sinks.mqtt.binding import Binding, Message, Presence
 from sinks.mqtt.client import GRACE, Client
 from sinks.mqtt.connection import Login, find_door, log_in
 from sinks.mqtt.errors import SLOW, Greeting, Lost, message_refused
-from sinks.mqtt.settings import MqttSettings
+from sinks.mqtt.settings import MqttSettings, name_client
 
 log = logging.getLogger(__name__)
 
 _OF_LIMIT = 0.8
 """What connecting may use of the time; the rest is for telling that we are there."""
+
+
+@asynccontextmanager
+async def open_sink(settings: MqttSettings, place: Place) -> AsyncGenerator[Send]:
+    session = Session.begin(settings, place)
+    try:
+        await session.connect()
+        yield session.send
+    finally:
+        await session.disconnect()
 
 
 @dataclass
@@ -35,6 +47,21 @@ class Session:
     """Told of a connection that ends by itself."""
     _login: Login = field(default_factory=Login)
     _client: Client | None = None
+
+    @classmethod
+    def begin(cls, settings: MqttSettings, place: Place) -> Self:
+        """Raises `Unavailable` while a name in a topic is not known yet."""
+        client_id = name_client(settings.client_id, place, "sink")
+        response = settings.response_topic
+        binding = Binding(
+            settings,
+            place,
+            format=open_format(settings) if settings.format else None,
+            response_topic=place.fill(response) if response else None,
+        )
+        binding.topic_of("SUBJECT")  # a name that is not known keeps us out, not each CloudEvent
+        presence = Presence.of(settings, place, client_id)
+        return cls(settings, binding, client_id, presence, batch_limit(settings), place.lost)
 
     async def connect(self) -> Greeting:
         door = find_door(self.settings, self.client_id, self.limit * _OF_LIMIT)

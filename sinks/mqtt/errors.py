@@ -14,6 +14,12 @@ FAILURE = 0x80
 """From here on a reason code says no. 0x10, nobody has subscribed, is a success."""
 SLOW = 60.0
 """Seconds until another try at what somebody has to put right first."""
+_LONGEST = 200
+"""Characters of the server's own words."""
+_HUNG_UP = (
+    "it hung up, as a listener does that wants another tls (a client certificate, perhaps), "
+    "transport or version"
+)
 
 
 class Lost(Unavailable):
@@ -109,10 +115,6 @@ def connection_ended(code: int, client_id: str, said: str = "") -> Lost:
     return Lost(text, retry_after=SLOW if reason.mend else None)
 
 
-_HUNG_UP = (
-    "it hung up, as a listener does that wants another tls (a client certificate, perhaps), "
-    "transport or version"
-)
 _CONNECTING: _network.Reasons = {
     ssl.SSLEOFError: _HUNG_UP,
     TimeoutError: "no answer in time",
@@ -131,9 +133,6 @@ def not_connected(error: BaseException | None, where: str) -> Unavailable:
     """Why there was no answer to our greeting; without *error* the far side just hung up."""
     why = _HUNG_UP if error is None else _network.why(error, _CONNECTING)
     return Unavailable(f"{where}: {why}")
-
-
-_LONGEST = 200
 
 
 @dataclass(frozen=True)

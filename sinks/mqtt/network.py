@@ -20,6 +20,11 @@ from paho.mqtt.properties import Properties as PahoProperties
 from sinks.mqtt.binding import Message
 from sinks.mqtt.connection import Door
 
+Properties: Any = PahoProperties
+"""Without the hints that paho has not given it."""
+_AT_ONCE = struct.pack("HH" if os.name == "nt" else "ii", 1, 0)
+"""To linger for no time: what is not sent yet is dropped with the connection."""
+
 
 class Beginning(bytearray):
     """As much of a packet as is worth keeping: MQTT lets 256 MB come, and 3.1.1 all of it."""
@@ -76,12 +81,6 @@ def unreadable(command: int, packet: bytes) -> MQTTMessage | None:
     message = MQTTMessage(mid=int.from_bytes(number), topic=packet[2:end])
     message.qos, message.retain, message.payload = qos, bool(command & 1), packet
     return message
-
-
-Properties: Any = PahoProperties
-"""Without the hints that paho has not given it."""
-_AT_ONCE = struct.pack("HH" if os.name == "nt" else "ii", 1, 0)
-"""To linger for no time: what is not sent yet is dropped with the connection."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from yarl import URL
 
 from bridge.plugins import TLS, Place, Unavailable, read_object, read_secret
 from sinks import _http
-from sinks.splunk.answers import Answer, Verdict, indexed, judge, takes_token
+from sinks.splunk.errors import Answer, Verdict, indexed, judge, takes_token, unanswered
 from sinks.splunk.settings import SplunkSettings
 
 LARGEST_ANSWER = 256 * 1024
@@ -80,7 +80,7 @@ class Collector:
             ) as response:
                 return await _heard(response)
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise Unavailable(f"{settings.url}: {_http.why(error)}") from None
+            raise unanswered(error, settings.url) from None
 
 
 def name_channel(settings: SplunkSettings, place: Place) -> str:

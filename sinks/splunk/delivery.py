@@ -2,13 +2,16 @@
 
 import asyncio
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
-from bridge.plugins import CloudEvent, Format, Rejected, Result, Unavailable
-from sinks.splunk.answers import Accepted, Refused, Verdict
+from bridge.plugins import CloudEvent, Format, Place, Rejected, Result, Send, Unavailable
+from sinks._limit import batch_limit
+from sinks.splunk.binding import open_envelopes
 from sinks.splunk.connection import Collector
+from sinks.splunk.errors import SLOW, Accepted, Refused, Verdict
+from sinks.splunk.settings import SplunkSettings
 
 PATIENCE = 300.0
 """Seconds after which what was accepted and never indexed is sent again."""
@@ -16,6 +19,15 @@ _FIRST_LOOK, _RAREST_LOOK = 0.1, 2.0
 _BREATH = 16
 """So many are encoded before others get their turn."""
 _NOT_INDEXED = "it is accepted, and not indexed yet"
+
+
+@asynccontextmanager
+async def open_sink(settings: SplunkSettings, place: Place) -> AsyncGenerator[Send]:
+    async with Collector.open(settings, place) as collector:
+        if settings.acknowledge:
+            # A token without receipts would take the same events again and again.
+            await collector.acknowledge()
+        yield Session(collector, open_envelopes(settings), batch_limit(settings)).send
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +125,7 @@ class Session:
         acknowledge = self.collector.settings.acknowledge
         if acknowledge and isinstance(verdict, Accepted) and verdict.receipt is None:
             why = "it gives no receipts; let the token acknowledge, or set acknowledge: false"
-            return Unavailable(why, retry_after=60)
+            return Unavailable(why, retry_after=SLOW)
         return verdict
 
     def _accepted(self, part: Sequence[_Item], verdict: Accepted, results: list[Result]) -> None:

@@ -12,7 +12,6 @@ import sys
 from contextlib import suppress
 from dataclasses import dataclass
 
-from sinks import _network
 from sinks.syslog.settings import Address
 
 _GOODBYE = 1.0
@@ -199,14 +198,3 @@ def _tcp_info(sock: socket.socket, place: int) -> int:
         return 0
     (value,) = struct.unpack_from("=I", info, place)
     return int(value)
-
-
-_HUNG_UP = "it hung up"
-_HUNG_UP_ON_TLS = "it hung up, as it also does on a client certificate that it does not accept"
-_REASONS: _network.Reasons = {ssl.SSLEOFError: _HUNG_UP, ConnectionError: _HUNG_UP}
-
-
-def why(error: BaseException, *, tls: bool = False) -> str:
-    """To follow the receiver's address and a colon."""
-    said = _network.why(error, _REASONS)
-    return _HUNG_UP_ON_TLS if tls and said == _HUNG_UP else said

@@ -4,15 +4,73 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Self
 
-from bridge.plugins import CloudEvent, Format, Rejected, Result, Unavailable
+from bridge.plugins import (
+    CloudEvent,
+    Format,
+    Place,
+    Rejected,
+    Result,
+    Send,
+    Unavailable,
+    open_format,
+)
+from sinks._limit import batch_limit
 from sinks.syslog.binding import Style, frame
-from sinks.syslog.connection import Connection, connect, why
-from sinks.syslog.datagrams import Datagrams
-from sinks.syslog.settings import Address, SyslogSettings
+from sinks.syslog.connection import Connection, connect
+from sinks.syslog.datagrams import Datagrams, aim
+from sinks.syslog.errors import translated
+from sinks.syslog.settings import SyslogSettings
 
 _BREATH = 16
 """So many are written before others get their turn."""
+
+
+@asynccontextmanager
+async def open_sink(settings: SyslogSettings, place: Place) -> AsyncGenerator[Send]:
+    way = _datagrams if settings.to.scheme == "udp" else _stream
+    async with way(settings, place) as send:
+        yield send
+
+
+@asynccontextmanager
+async def _stream(settings: SyslogSettings, place: Place) -> AsyncGenerator[Send]:
+    stream = Stream.begin(settings, place)
+    try:
+        async with translated(settings.to, stream.limit):
+            await stream.enter()
+        if not settings.keep_connected:
+            await stream.leave()  # it was there; each batch has a connection of its own
+        yield stream.send
+        await stream.leave()
+    finally:
+        stream.abort()
+
+
+@asynccontextmanager
+async def _datagrams(settings: SyslogSettings, place: Place) -> AsyncGenerator[Send]:
+    writer, limit = Writer.of(settings, place), batch_limit(settings)
+    datagrams = await open_datagrams(settings)
+
+    async def send(batch: Sequence[CloudEvent]) -> Sequence[Result]:
+        written = await writer.write(batch)
+        messages = [one for one in written if isinstance(one, bytes)]
+        if messages:
+            async with translated(settings.to, limit):
+                await datagrams.deliver(messages)
+        return _results(written)
+
+    try:
+        yield send
+    finally:
+        datagrams.abort()
+
+
+async def open_datagrams(settings: SyslogSettings) -> Datagrams:
+    """Raises `Unavailable` when the receiver's name cannot be resolved."""
+    async with translated(settings.to, batch_limit(settings)):
+        return await aim(settings.to)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +80,20 @@ class Writer:
     form: Format
     style: Style
     framing: str | None
+
+    @classmethod
+    def of(cls, settings: SyslogSettings, place: Place) -> Self:
+        """Raises `Unavailable` while a name is not known yet."""
+        style = Style(
+            facility=settings.facility,
+            app_name=settings.app_name,
+            largest=settings.largest,
+            hostname=place.fill(settings.hostname) if settings.hostname else None,
+            enterprise_id=settings.enterprise_id,
+            bom=settings.bom,
+        )
+        framing = None if settings.to.scheme == "udp" else settings.framing
+        return cls(open_format(settings), style, framing)
 
     async def write(self, batch: Sequence[CloudEvent]) -> list[bytes | Rejected]:
         written: list[bytes | Rejected] = []
@@ -48,6 +120,10 @@ class Stream:
     limit: float
     _connection: Connection | None = field(default=None)
 
+    @classmethod
+    def begin(cls, settings: SyslogSettings, place: Place) -> Self:
+        return cls(settings, Writer.of(settings, place), batch_limit(settings))
+
     async def send(self, batch: Sequence[CloudEvent]) -> list[Result]:
         """Raises `Unavailable` when the receiver may not have all of it."""
         written = await self.writer.write(batch)
@@ -55,7 +131,7 @@ class Stream:
         if data:
             async with translated(self.settings.to, self.limit):
                 await self._deliver(data)
-        return results(written)
+        return _results(written)
 
     async def enter(self) -> Connection:
         """The connection that there is; a new one without any, or when certificates changed."""
@@ -93,28 +169,5 @@ class Stream:
             self._connection.abort()
 
 
-async def send_datagrams(
-    to: Address, datagrams: Datagrams, writer: Writer, batch: Sequence[CloudEvent], limit: float
-) -> list[Result]:
-    written = await writer.write(batch)
-    messages = [one for one in written if isinstance(one, bytes)]
-    if messages:
-        async with translated(to, limit):
-            await datagrams.deliver(messages)
-    return results(written)
-
-
-def results(written: Sequence[bytes | Rejected]) -> list[Result]:
+def _results(written: Sequence[bytes | Rejected]) -> list[Result]:
     return [one if isinstance(one, Rejected) else None for one in written]
-
-
-@asynccontextmanager
-async def translated(to: Address, limit: float) -> AsyncGenerator[None]:
-    """What takes too long or fails is `Unavailable`, with the receiver's address."""
-    try:
-        async with asyncio.timeout(limit):
-            yield
-    except TimeoutError:
-        raise Unavailable(f"{to}: it did not take everything within {limit:g} s") from None
-    except (OSError, UnicodeError) as error:
-        raise Unavailable(f"{to}: {why(error, tls=to.scheme == 'tls')}") from None

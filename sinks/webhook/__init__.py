@@ -1,45 +1,15 @@
 """CloudEvents posted to a URL, signed if need be; with aiohttp.
 
-Read `settings`, then `sending` (a batch), `asking` (one request), `answers` (what a status means).
-`binding`, `urls`, `headers`, `handshake` and `pace` are pure.
+Read `settings` and its `options`, then `delivery` (a batch), `connection` (one request, with the
+`credentials` of this moment) and `errors` (what a status means). `binding`, `urls` and `handshake`
+are pure.
 """
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
-
-from bridge.plugins import Place, Send, SinkPlugin
-from sinks.webhook.connection import client
-from sinks.webhook.delivery import Session
+from bridge.plugins import SinkPlugin
+from sinks.webhook.check import check_sink
+from sinks.webhook.delivery import open_sink
 from sinks.webhook.settings import WebhookSettings
-
-
-async def check(settings: WebhookSettings, place: Place) -> str:
-    """One sentence of what was proved. Raises `Unavailable` as sending would."""
-    async with client(settings) as http:
-        session = Session.begin(settings, place, http)
-        line = await session.connect()
-        how = "over TLS" if line.target.secure else "without TLS"
-        reached = f"reached {line.target.origin} {how}"
-        if session.consent is None:
-            # Any answer will do: with TLS 1.3 a refused certificate shows no sooner.
-            answer = await line.ask("OPTIONS", {})
-            return f"{reached} (it answered {answer.status} to OPTIONS); nothing was posted"
-        agreed = "agrees to" if session.consent.given else "does not agree to"
-        rate = session.consent.rate
-        pace = f"at most {rate} requests a minute" if rate else "any number of requests"
-        return f"{reached}; it {agreed} the handshake: {pace}; nothing was posted"
-
 
 __all__ = ["WebhookSettings", "sink"]
 
-
-@asynccontextmanager
-async def _open(settings: WebhookSettings, place: Place) -> AsyncGenerator[Send]:
-    async with client(settings) as http:
-        session = Session.begin(settings, place, http)
-        if settings.handshake != "off":
-            await session.connect()
-        yield session.send
-
-
-sink = SinkPlugin(settings=WebhookSettings, open=_open, check=check)
+sink = SinkPlugin(settings=WebhookSettings, open=open_sink, check=check_sink)

@@ -9,25 +9,12 @@ from typing import Any
 import aiohttp
 from yarl import URL
 
-from bridge.plugins import TLS, Place, Unavailable
+from bridge.plugins import TLS, Place
 from sinks import _http
-from sinks.webhook.answers import Answer
 from sinks.webhook.credentials import Credentials, present
+from sinks.webhook.errors import Answer, unanswered
 from sinks.webhook.settings import WebhookSettings
 from sinks.webhook.urls import Target
-
-
-def unavailable(error: BaseException, where: str, *, anonymous: bool = False) -> Unavailable:
-    """Why a request had no answer; *where* is the receiver.
-
-    With TLS 1.3 one that misses a client certificate may hang up without a word, so an *anonymous*
-    client is told of that possibility.
-    """
-    why = _http.why(error)
-    if anonymous and why in {_http.BROKEN, _http.HUNG_UP}:
-        why += "; does it want a client certificate?"
-    return Unavailable(f"{where}: {why}")
-
 
 LARGEST_ANSWER = 64 * 1024
 _BODY_WITHIN = 2.0
@@ -69,7 +56,7 @@ class Line:
             ) as response:
                 return await _heard(response)
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            raise unavailable(error, self.target.origin, anonymous=self._anonymous) from None
+            raise unanswered(error, self.target.origin, anonymous=self._anonymous) from None
 
 
 async def dial(http: aiohttp.ClientSession, settings: WebhookSettings, place: Place) -> Line:

@@ -2,8 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Self
@@ -17,19 +17,27 @@ from bridge.plugins import (
     Place,
     Rejected,
     Result,
+    Send,
     Unavailable,
     open_format,
     sign,
 )
+from sinks._limit import batch_limit
 from sinks.webhook import handshake
-from sinks.webhook.answers import Answer, Judgement, judge
 from sinks.webhook.binding import Message, alone, messages
-from sinks.webhook.connection import Line, dial
+from sinks.webhook.connection import Line, client, dial
+from sinks.webhook.errors import Answer, Judgement, judge
 from sinks.webhook.handshake import Pace
 from sinks.webhook.settings import WebhookSettings
 
-_OF_TIMEOUT = 0.9
-"""What a batch may use of `retry.timeout`, so that results come before the bridge stops waiting."""
+
+@asynccontextmanager
+async def open_sink(settings: WebhookSettings, place: Place) -> AsyncGenerator[Send]:
+    async with client(settings) as http:
+        session = Session.begin(settings, place, http)
+        if settings.handshake != "off":
+            await session.connect()
+        yield session.send
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +65,7 @@ class Session:
 
     @classmethod
     def begin(cls, settings: WebhookSettings, place: Place, http: aiohttp.ClientSession) -> Self:
-        limit = settings.retry.timeout * _OF_TIMEOUT
-        return cls(settings, place, http, open_format(settings), limit)
+        return cls(settings, place, http, open_format(settings), batch_limit(settings))
 
     async def connect(self) -> Line:
         """The way there; with a handshake, not before the receiver was asked."""

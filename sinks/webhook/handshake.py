@@ -1,14 +1,15 @@
-"""The handshake of CloudEvents webhooks: whether the receiver wants us, and how often."""
+"""The handshake of CloudEvents webhooks: whether the receiver wants us, and how often; pure."""
 
 import re
 from collections import deque
 from dataclasses import dataclass, field
 
 from bridge.plugins import Unavailable
-from sinks.webhook.answers import Answer
+from sinks.webhook.errors import Answer
 
 SLOW = 10
 """Requests a minute to a receiver that does not know of the handshake, or has not agreed."""
+MINUTE = 60.0
 _RATE = re.compile(r"[1-9]\d{0,8}")
 
 
@@ -57,9 +58,6 @@ def refusal(consent: Consent, answer: Answer, judged: object, mode: str) -> Unav
         f"it does not agree to the handshake (it answered {answer.status} to OPTIONS, without "
         "WebHook-Allowed-Origin for us); have it agree, or set handshake: optional or off"
     )
-
-
-MINUTE = 60.0
 
 
 @dataclass(slots=True)

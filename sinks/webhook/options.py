@@ -1,4 +1,4 @@
-"""Parts of a webhook's settings: a user and a password, a proxy, keys to sign with."""
+"""Parts of a webhook's settings: headers, a user and a password, a proxy, keys to sign with."""
 
 import base64
 import re
@@ -10,9 +10,13 @@ from bridge.plugins import Secret, Settings, is_loopback, read_key
 from sinks.webhook.urls import read_url
 
 MOST = 50
+"""Headers, at most."""
+MOST_KEYS = 4
 LONGEST = 8192
+"""Characters in the value of a header."""
 _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}")
 _VALUE = re.compile(r"[!-~](?:[ !-~]*[!-~])?")
+_USERNAME = re.compile(r"[^:\x00-\x1f\x7f]{1,255}")
 _OURS = {
     *("accept-encoding", "connection", "content-encoding", "content-length", "content-type"),
     *("expect", "host", "keep-alive", "proxy-authorization", "proxy-connection", "te", "trailer"),
@@ -44,10 +48,6 @@ def basic(username: str, password: str) -> str:
     """RFC 7617, in UTF-8."""
     pair = f"{username}:{password}".encode()
     return f"Basic {base64.b64encode(pair).decode('ascii')}"
-
-
-MOST_KEYS = 4
-_USERNAME = re.compile(r"[^:\x00-\x1f\x7f]{1,255}")
 
 
 class Basic(Settings):

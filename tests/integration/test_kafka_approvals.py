@@ -21,10 +21,15 @@ from support.kcat import kcat, kcat_write
 from support.until import until
 
 from bridge.plugins import Delivery, Listening, Place, Unavailable
-from sinks.kafka import KafkaApprovals, KafkaSettings, approvals, sink
-from sinks.kafka import consumer as consuming
-from sinks.kafka import reader as reading
-from sinks.kafka import subscription as attending
+from sinks.kafka import (
+    KafkaApprovals,
+    KafkaSettings,
+    approvals,
+    consumer,
+    sink,
+    source,
+    subscription,
+)
 
 PLACE = Place({"vm_id": "vm-1", "vm_name": "web-1"})
 PATIENCE = 20.0
@@ -68,7 +73,7 @@ def bodies(deliveries: list[Delivery]) -> list[bytes]:
     return [delivery.body for delivery in deliveries]
 
 
-def source(servers: str, topic: str, **more: Any) -> KafkaApprovals:
+def approvals_from(servers: str, topic: str, **more: Any) -> KafkaApprovals:
     return KafkaApprovals.model_validate(
         {"type": "kafka", "bootstrap_servers": [servers], "topic": topic, "trust": "transport"}
         | more
@@ -102,17 +107,17 @@ def real(kafka: Broker) -> None:
 
 @pytest.fixture(autouse=True)
 def short_polls(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(consuming, "LONG_POLL", 0.1)
+    monkeypatch.setattr(consumer, "LONG_POLL", 0.1)
 
 
 @pytest.fixture
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "PROBE", 0.2)
+    monkeypatch.setattr(source, "PROBE", 0.2)
 
 
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch, often: None) -> None:
-    monkeypatch.setattr(attending, "LIMIT", 1.0)
+    monkeypatch.setattr(subscription, "LIMIT", 1.0)
 
 
 @pytest.fixture
@@ -125,7 +130,7 @@ async def test_records_of_kcat_come_with_headers_a_position_and_a_checkpoint(kaf
     topic = await kafka.topic()
     value = b'{"eventId": "A",\n "approver": "me"}'
     await kcat_write(kafka.bootstrap, topic, value, headers={"content-type": "application/json"})
-    desk = Desk(source(kafka.bootstrap, topic))
+    desk = Desk(approvals_from(kafka.bootstrap, topic))
     async with desk.open() as deliveries:
         (delivery,) = await desk.take(deliveries, 1)
     assert delivery == Delivery(
@@ -138,7 +143,7 @@ async def test_records_of_kcat_come_with_headers_a_position_and_a_checkpoint(kaf
 
 async def test_every_partition_is_read_and_each_from_where_the_journal_left_off(kafka: Broker):
     topic = await kafka.topic(3)
-    desk = Desk(source(kafka.bootstrap, topic))
+    desk = Desk(approvals_from(kafka.bootstrap, topic))
     for number in range(3):
         await publish(kafka, topic, b"first-%d" % number, partition=number)
     assert sorted(await desk.session(3)) == [b"first-0", b"first-1", b"first-2"]
@@ -154,7 +159,7 @@ async def test_every_partition_is_read_and_each_from_where_the_journal_left_off(
 async def test_what_was_not_recorded_comes_again(kafka: Broker):
     topic = await kafka.topic()
     await publish(kafka, topic, b"one", b"two")
-    desk = Desk(source(kafka.bootstrap, topic))
+    desk = Desk(approvals_from(kafka.bootstrap, topic))
     async with desk.open() as deliveries:
         await anext(deliveries)
     assert await desk.session(2) == [b"one", b"two"]
@@ -165,15 +170,15 @@ async def test_a_first_start_looks_back_by_time(kafka: Broker):
     now = int(time.time() * 1000)
     await publish(kafka, topic, b"old", timestamp_ms=now - 7_200_000)
     await publish(kafka, topic, b"recent", timestamp_ms=now - 60_000)
-    assert await Desk(source(kafka.bootstrap, topic), name="near").session(1) == [b"recent"]
-    far = Desk(source(kafka.bootstrap, topic), lookback=10_000, name="far")
+    assert await Desk(approvals_from(kafka.bootstrap, topic), name="near").session(1) == [b"recent"]
+    far = Desk(approvals_from(kafka.bootstrap, topic), lookback=10_000, name="far")
     assert await far.session(2) == [b"old", b"recent"]
 
 
 async def test_without_lookback_only_what_comes_counts_also_after_a_break(kafka: Broker):
     topic = await kafka.topic()
     await publish(kafka, topic, b"before", timestamp_ms=int(time.time() * 1000) - 1000)
-    desk = Desk(source(kafka.bootstrap, topic), lookback=0.0)
+    desk = Desk(approvals_from(kafka.bootstrap, topic), lookback=0.0)
     async with desk.open() as deliveries:
         assert await quiet(deliveries, 0.2)
     await publish(kafka, topic, b"in the break")
@@ -182,7 +187,7 @@ async def test_without_lookback_only_what_comes_counts_also_after_a_break(kafka:
 
 async def test_new_partitions_are_read_from_their_beginning(kafka: Broker, often: None):
     topic = await kafka.topic()
-    desk = Desk(source(kafka.bootstrap, topic), lookback=0.0)
+    desk = Desk(approvals_from(kafka.bootstrap, topic), lookback=0.0)
     await publish(kafka, topic, b"before", timestamp_ms=int(time.time() * 1000) - 1000)
     async with desk.open() as deliveries:
         coming = asyncio.create_task(desk.take(deliveries, 2))
@@ -209,7 +214,7 @@ async def add_partitions(kafka: Broker, topic: str, total: int) -> None:
 async def test_a_tombstone_is_a_delivery_without_a_body(kafka: Broker):
     topic = await kafka.topic()
     await publish(kafka, topic, None, b"after")
-    assert await Desk(source(kafka.bootstrap, topic)).session(2) == [b"", b"after"]
+    assert await Desk(approvals_from(kafka.bootstrap, topic)).session(2) == [b"", b"after"]
 
 
 async def test_what_cannot_be_unpacked_is_passed_once_and_costs_nothing_else(
@@ -222,7 +227,7 @@ async def test_what_cannot_be_unpacked_is_passed_once_and_costs_nothing_else(
     await kcat("-P", "-b", kafka.bootstrap, "-t", topic, *together, stdin=lines + b"\n")
     await kcat_write(kafka.bootstrap, topic, b"after")
     monkeypatch.setattr(aiokafka.codec, "has_lz4", lambda: False)
-    desk = Desk(source(kafka.bootstrap, topic))
+    desk = Desk(approvals_from(kafka.bootstrap, topic))
     with caplog.at_level(logging.WARNING):
         async with desk.open() as deliveries:
             taken = await desk.take(deliveries, 3)
@@ -246,7 +251,7 @@ async def test_what_a_transaction_took_back_is_not_delivered(kafka: Broker, ofte
             await producer.send_and_wait(topic, b"meant")
     finally:
         await producer.stop()
-    desk = Desk(source(kafka.bootstrap, topic))
+    desk = Desk(approvals_from(kafka.bootstrap, topic))
     async with desk.open() as deliveries:
         assert bodies(await desk.take(deliveries, 1)) == [b"meant"]
         desk.heard.clear()
@@ -266,7 +271,7 @@ async def test_an_offset_that_is_gone_leads_to_what_there_is_and_is_said_once(
     await publish(kafka, topic, b"zero", b"one", b"two", **stamp)
     if checkpoint == "0":
         await delete_records(kafka, topic, 2)
-    desk = Desk(source(kafka.bootstrap, topic), checkpoints={f"{topic}/0": checkpoint})
+    desk = Desk(approvals_from(kafka.bootstrap, topic), checkpoints={f"{topic}/0": checkpoint})
     expected = [b"two"] if checkpoint == "0" else [b"zero", b"one", b"two"]
     with caplog.at_level(logging.WARNING):
         assert await desk.session(len(expected)) == expected
@@ -286,7 +291,7 @@ async def delete_records(kafka: Broker, topic: str, before: int) -> None:
 
 async def test_a_topic_made_anew_is_read_without_a_restart(kafka: Broker, hasty: None):
     topic = await kafka.topic()
-    desk = Desk(source(kafka.bootstrap, topic))
+    desk = Desk(approvals_from(kafka.bootstrap, topic))
     await publish(kafka, topic, b"one", b"two", b"three")
     assert len(await desk.session(3)) == 3
     await kafka.delete_topic(topic)
@@ -300,7 +305,7 @@ async def test_a_topic_made_anew_is_read_without_a_restart(kafka: Broker, hasty:
 async def test_the_lag_is_told_also_in_silence(kafka: Broker, often: None):
     topic = await kafka.topic()
     await publish(kafka, topic, *[b"%d" % number for number in range(5)])
-    desk = Desk(source(kafka.bootstrap, topic))
+    desk = Desk(approvals_from(kafka.bootstrap, topic))
     async with desk.open() as deliveries:
         await desk.take(deliveries, 1)
         await until(lambda: desk.heard)
@@ -319,7 +324,7 @@ async def test_brokers_that_are_gone_are_noticed_in_silence(
     kafka: Broker, proxy: Proxy, how: str, hasty: None
 ):
     topic = await kafka.topic()
-    desk = Desk(source(proxy.address, topic))
+    desk = Desk(approvals_from(proxy.address, topic))
     async with desk.open() as deliveries:
         coming = asyncio.create_task(desk.take(deliveries, 1))
         await until(lambda: desk.heard)
@@ -337,7 +342,7 @@ async def test_brokers_that_are_gone_are_noticed_in_silence(
 
 async def test_a_fetcher_that_died_is_noticed(kafka: Broker):
     topic = await kafka.topic()
-    desk = Desk(source(kafka.bootstrap, topic))
+    desk = Desk(approvals_from(kafka.bootstrap, topic))
     async with desk.open() as deliveries:
         coming = asyncio.create_task(desk.take(deliveries, 1))
         await until(lambda: desk.heard)
@@ -353,10 +358,10 @@ async def test_records_that_wait_and_do_not_come_are_noticed(
 ):
     topic = await kafka.topic()
     await publish(kafka, topic, b"one", b"two")
-    monkeypatch.setattr(reading, "STUCK", 0.3)
+    monkeypatch.setattr(source, "STUCK", 0.3)
     monkeypatch.setattr(AIOKafkaConsumer, "getone", lambda _: asyncio.sleep(PATIENCE))
     with pytest.raises(Unavailable, match="2 records wait"):
-        await Desk(source(kafka.bootstrap, topic)).session(1)
+        await Desk(approvals_from(kafka.bootstrap, topic)).session(1)
 
 
 async def test_a_vm_holds_as_many_connections_as_the_docs_say(kafka: Broker, proxy: Proxy):
@@ -370,7 +375,7 @@ async def test_a_vm_holds_as_many_connections_as_the_docs_say(kafka: Broker, pro
         await until(lambda: proxy.connections == 1)
         await publish(kafka, topic, b"one")
         for group, connections in ((None, 2), (topic, 4)):
-            desk = Desk(source(proxy.address, topic, group=group))
+            desk = Desk(approvals_from(proxy.address, topic, group=group))
             deliveries = await stack.enter_async_context(desk.open())
             await desk.take(deliveries, 1)
             await until(lambda: proxy.connections == connections)  # noqa: B023  awaited here
@@ -384,7 +389,7 @@ async def test_leaving_is_quick_and_leaves_nothing_behind(
 ):
     topic = await kafka.topic()
     tasks = asyncio.all_tasks()
-    desk = Desk(source(proxy.address, topic, group=topic if shared else None))
+    desk = Desk(approvals_from(proxy.address, topic, group=topic if shared else None))
 
     async def session() -> None:
         async with desk.open() as deliveries:
@@ -416,11 +421,11 @@ async def test_a_group_shares_the_records_and_goes_on_where_it_was(kafka: Broker
     group = f"group-{topic}"
     for number in range(2):
         await publish(kafka, topic, b"first", b"second", partition=number)
-    desk = Desk(source(kafka.bootstrap, topic, group=group))
+    desk = Desk(approvals_from(kafka.bootstrap, topic, group=group))
     assert sorted(await desk.session(4)) == [b"first", b"first", b"second", b"second"]
     assert desk.checkpoints == {}
     await publish(kafka, topic, b"third", partition=1)
-    other = Desk(source(kafka.bootstrap, topic, group=group))
+    other = Desk(approvals_from(kafka.bootstrap, topic, group=group))
     async with other.open() as deliveries:
         assert bodies(await other.take(deliveries, 1)) == [b"third"]
         assert await quiet(deliveries)
@@ -429,7 +434,7 @@ async def test_a_group_shares_the_records_and_goes_on_where_it_was(kafka: Broker
 async def test_a_group_gets_again_what_was_not_acknowledged(kafka: Broker):
     topic = await kafka.topic()
     await publish(kafka, topic, b"one", b"two")
-    desk = Desk(source(kafka.bootstrap, topic, group=f"group-{topic}"))
+    desk = Desk(approvals_from(kafka.bootstrap, topic, group=f"group-{topic}"))
     async with desk.open() as deliveries:
         await desk.take(deliveries, 1)
         await anext(deliveries)
@@ -441,7 +446,7 @@ async def test_a_commit_that_cannot_be_made_neither_hangs_nor_complains(
 ):
     topic = await kafka.topic()
     await publish(kafka, topic, b"one")
-    desk = Desk(source(proxy.address, topic, group=f"group-{topic}"))
+    desk = Desk(approvals_from(proxy.address, topic, group=f"group-{topic}"))
     async with desk.open() as deliveries:
         delivery = await anext(deliveries)
         proxy.stall()
@@ -468,7 +473,7 @@ async def test_why_it_cannot_be_entered_is_said_in_one_sentence(
     topic = await kafka.topic()
     server, more = kafka.address("SASL_PLAINTEXT"), {"sasl": login("alice")}
     if how == "missing":
-        monkeypatch.setattr(attending, "LIMIT", 1.0)
+        monkeypatch.setattr(subscription, "LIMIT", 1.0)
         topic = "missing"
     elif how == "unseen":
         await kafka.deny("alice", topic)
@@ -481,7 +486,7 @@ async def test_why_it_cannot_be_entered_is_said_in_one_sentence(
             kafka.address("EXPIRED"),
             {"tls": {"ca": str(kafka.certificates.authority)}},
         )
-    desk = Desk(source(server, topic, **more))
+    desk = Desk(approvals_from(server, topic, **more))
     with pytest.raises(Unavailable, match=why):
         await desk.session(0)
 
@@ -500,7 +505,7 @@ async def test_a_rotated_password_file_is_taken_up_without_leaving(
     sasl = {"mechanism": "SCRAM-SHA-256", "username": user, "password": {"file": str(file)}}
     async with contextlib.AsyncExitStack() as stack:
         proxy = await stack.enter_async_context(proxied(kafka.address("SASL_PLAINTEXT")))
-        desk = Desk(source(proxy.address, topic, sasl=sasl))
+        desk = Desk(approvals_from(proxy.address, topic, sasl=sasl))
         deliveries = await stack.enter_async_context(desk.open())
         await publish(kafka, topic, b"one")
         await desk.take(deliveries, 1)
@@ -517,7 +522,7 @@ async def test_a_rotated_password_file_is_taken_up_without_leaving(
 
 async def test_a_node_that_comes_back_is_read_again(lone_kafka: Cluster, hasty: None):
     topic = await lone_kafka.topic()
-    desk = Desk(source(lone_kafka.bootstrap, topic))
+    desk = Desk(approvals_from(lone_kafka.bootstrap, topic))
     async with desk.open() as deliveries:
         coming = asyncio.create_task(desk.take(deliveries, 1))
         await until(lambda: desk.heard)

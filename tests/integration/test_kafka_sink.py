@@ -24,8 +24,7 @@ from support.sink_contract import PATIENCE, FarSide, Leftovers, SinkContract, ca
 from support.token_server import granted, token_server
 
 from bridge.plugins import Place, Rejected, Unavailable
-from sinks.kafka import KafkaSettings, sink
-from sinks.kafka import producer as producing
+from sinks.kafka import KafkaSettings, producer, sink
 
 PLACE = Place({"vm_id": "vm-1", "vm_name": "web-1"}, sink="bus")
 
@@ -423,7 +422,7 @@ async def test_an_idle_connection_is_closed_if_it_need_not_be_kept(
     kafka: Broker, proxy: Proxy, monkeypatch
 ):
     topic = await kafka.topic()
-    monkeypatch.setitem(producing._NOT_KEPT, "connections_max_idle_ms", 100)
+    monkeypatch.setitem(producer._NOT_KEPT, "connections_max_idle_ms", 100)
     made = settings(proxy.address, topic, keep_connected=False)
 
     async def alone() -> bool:

@@ -18,8 +18,7 @@ from support.tcp_proxy import TcpProxy, tcp_proxied
 from support.until import until
 
 from bridge.plugins import Delivery, Listening, Place, Unavailable
-from sinks.mqtt import source as listening
-from sinks.mqtt import subscription as attending
+from sinks.mqtt import source
 from sinks.mqtt.connection import find_door
 from sinks.mqtt.network import Terms
 from sinks.mqtt.source import MqttApprovals, listen
@@ -67,7 +66,7 @@ def new_topic() -> str:
     return f"approvals/{uuid.uuid4()}"
 
 
-def source(broker: Address, topic: str, **more: Any) -> MqttApprovals:
+def approvals_from(broker: Address, topic: str, **more: Any) -> MqttApprovals:
     return MqttApprovals.model_validate(
         {"type": "mqtt", "host": broker.host, "port": broker.port, "topic": topic}
         | {"trust": "transport"}
@@ -89,7 +88,7 @@ def readers(before: set[threading.Thread]) -> list[str]:
 
 @pytest.fixture
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attending, "PROBE", 0.1)
+    monkeypatch.setattr(source, "PROBE", 0.1)
 
 
 @pytest.fixture
@@ -107,7 +106,7 @@ async def flood(broker: Address, topic: str, count: int, **more: Any) -> None:
 @VERSIONS
 async def test_what_was_acknowledged_does_not_come_again_and_the_rest_does(mosquitto, version: str):
     topic = new_topic()
-    desk = Desk(source(mosquitto, topic, version=version))
+    desk = Desk(approvals_from(mosquitto, topic, version=version))
     async with desk.open() as deliveries:
         await flood(mosquitto, topic, 3)
         await desk.take(deliveries, 1)
@@ -126,9 +125,9 @@ async def test_what_was_acknowledged_does_not_come_again_and_the_rest_does(mosqu
 async def test_much_that_waited_does_not_keep_the_answer_to_the_subscription_back(
     mosquitto, version: str, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(listening, "PATIENCE", 3.0)
-    topic, count = new_topic(), 5 * attending.WINDOW
-    desk = Desk(source(mosquitto, topic, version=version))
+    monkeypatch.setattr(source, "PATIENCE", 3.0)
+    topic, count = new_topic(), 5 * source.WINDOW
+    desk = Desk(approvals_from(mosquitto, topic, version=version))
     assert await desk.session(0) == []
     await flood(mosquitto, topic, count)
     assert await desk.session(count) == [b"%d" % number for number in range(count)]
@@ -136,7 +135,7 @@ async def test_much_that_waited_does_not_keep_the_answer_to_the_subscription_bac
 
 async def test_properties_come_as_headers(mosquitto):
     topic = new_topic()
-    desk = Desk(source(mosquitto, topic))
+    desk = Desk(approvals_from(mosquitto, topic))
     async with desk.open() as deliveries:
         said = [("content-type", "application/json"), ("user-property", "specversion", "1.0")]
         said += [("user-property", "id", "7"), ("user-property", "webhook-id", "m")]
@@ -157,7 +156,7 @@ async def test_properties_come_as_headers(mosquitto):
 @VERSIONS
 async def test_what_is_retained_is_left_unread_and_acknowledged(mosquitto, version: str):
     topic = new_topic()
-    desk = Desk(source(mosquitto, topic, version=version))
+    desk = Desk(approvals_from(mosquitto, topic, version=version))
     await mosquitto_pub(mosquitto, topic, b"stale", "-r")
     async with desk.open() as deliveries:
         (stale,) = await desk.take(deliveries, 1)
@@ -170,9 +169,9 @@ async def test_what_is_retained_is_left_unread_and_acknowledged(mosquitto, versi
 
 async def test_a_topic_that_was_given_up_is_no_longer_read(mosquitto):
     old, new = new_topic(), new_topic()
-    desk = Desk(source(mosquitto, old))
+    desk = Desk(approvals_from(mosquitto, old))
     assert await desk.session(0) == []
-    desk.settings = source(mosquitto, new)
+    desk.settings = approvals_from(mosquitto, new)
     async with desk.open() as deliveries:
         await mosquitto_pub(mosquitto, old, b"by the old way")
         await mosquitto_pub(mosquitto, new, b"by the new way")
@@ -185,7 +184,7 @@ async def test_a_topic_that_was_given_up_is_no_longer_read(mosquitto):
 
 async def test_a_topic_may_hold_wildcards_and_names_of_the_vm(mosquitto):
     topic = new_topic()
-    desk = Desk(source(mosquitto, f"{topic}/+/{{vm_name}}/#"))
+    desk = Desk(approvals_from(mosquitto, f"{topic}/+/{{vm_name}}/#"))
     async with desk.open() as deliveries:
         for end in ("a/web-1", "a/web-2", "web-1", "a/web-1/b/c"):
             await mosquitto_pub(mosquitto, f"{topic}/{end}", end.encode())
@@ -194,7 +193,7 @@ async def test_a_topic_may_hold_wildcards_and_names_of_the_vm(mosquitto):
 
 async def test_a_shared_topic_gives_each_approval_to_one_bridge(mosquitto):
     topic = new_topic()
-    one, other = (Desk(source(mosquitto, f"$share/group/{topic}")) for _ in range(2))
+    one, other = (Desk(approvals_from(mosquitto, f"$share/group/{topic}")) for _ in range(2))
     async with one.open() as first, other.open() as second:
         await flood(mosquitto, topic, 4)
         taken = [*await one.take(first, 2), *await other.take(second, 2)]
@@ -214,7 +213,7 @@ POISON = {
 async def test_poison_comes_once_and_holds_up_nobody(mosquitto, kind: str):
     payload, properties = POISON[kind]
     topic = new_topic()
-    desk = Desk(source(mosquitto, topic))
+    desk = Desk(approvals_from(mosquitto, topic))
     async with desk.open() as deliveries:
         await mosquitto_pub(mosquitto, topic, payload, properties=properties)
         await mosquitto_pub(mosquitto, topic, b"after")
@@ -227,22 +226,22 @@ async def test_poison_comes_once_and_holds_up_nobody(mosquitto, kind: str):
 
 async def test_a_message_beyond_all_measure_stays_at_the_server(mosquitto):
     topic = new_topic()
-    desk = Desk(source(mosquitto, topic))
+    desk = Desk(approvals_from(mosquitto, topic))
     async with desk.open() as deliveries:
-        await mosquitto_pub(mosquitto, topic, b"x" * 2 * attending.LARGEST)
+        await mosquitto_pub(mosquitto, topic, b"x" * 2 * source.LARGEST)
         await mosquitto_pub(mosquitto, topic, b"after")
         assert bodies(await desk.take(deliveries, 1)) == [b"after"]
     await nothing_is_left(desk, mosquitto, topic)
 
 
 async def test_of_a_message_beyond_all_measure_the_old_version_keeps_the_beginning(mosquitto):
-    topic, body = new_topic(), b"x" * 4 * attending.LARGEST
-    desk = Desk(source(mosquitto, topic, version="3.1.1"))
+    topic, body = new_topic(), b"x" * 4 * source.LARGEST
+    desk = Desk(approvals_from(mosquitto, topic, version="3.1.1"))
     async with desk.open() as deliveries:
         await mosquitto_pub(mosquitto, topic, body)
         await mosquitto_pub(mosquitto, topic, b"after")
         large, after = bodies(await desk.take(deliveries, 2))
-        assert attending.LARGEST - 100 < len(large) < attending.LARGEST
+        assert source.LARGEST - 100 < len(large) < source.LARGEST
         assert after == b"after"
     await nothing_is_left(desk, mosquitto, topic)
 
@@ -254,24 +253,24 @@ async def test_a_flood_is_kept_outside_and_nothing_of_it_is_lost(
 ):
     topic = new_topic()
     most = [0]
-    arrive = attending.Ear._arrive
+    arrive = source.Ear._arrive
 
-    def counting(self: attending.Ear, message: Any) -> None:
+    def counting(self: source.Ear, message: Any) -> None:
         arrive(self, message)
         most[0] = max(most[0], len(self.arrived))
 
-    monkeypatch.setattr(attending.Ear, "_arrive", counting)
-    desk = Desk(source(mosquitto, topic, version=version))
+    monkeypatch.setattr(source.Ear, "_arrive", counting)
+    desk = Desk(approvals_from(mosquitto, topic, version=version))
     async with desk.open() as deliveries:
         await flood(mosquitto, topic, 500, qos=qos)
         await until(lambda: most[0])
         taken = await desk.take(deliveries, 500)
     assert bodies(taken) == [b"%d" % number for number in range(500)]
-    assert most[0] <= attending.WINDOW
+    assert most[0] <= source.WINDOW
 
 
 async def test_it_is_told_in_silence_that_the_server_is_there(mosquitto, often: None):
-    desk = Desk(source(mosquitto, new_topic()))
+    desk = Desk(approvals_from(mosquitto, new_topic()))
     async with desk.open() as deliveries:
         coming = asyncio.create_task(desk.take(deliveries, 1))
         await until(lambda: len(desk.heard) > 3)
@@ -285,7 +284,7 @@ async def test_a_server_that_is_gone_is_noticed_in_silence(
     mosquitto, proxy: TcpProxy, how: str, version: str, often: None
 ):
     topic = new_topic()
-    desk = Desk(source(proxy, topic, version=version, keep_alive="1s"))
+    desk = Desk(approvals_from(proxy, topic, version=version, keep_alive="1s"))
     async with desk.open() as deliveries:
         coming = asyncio.create_task(desk.take(deliveries, 1))
         await until(lambda: desk.heard)
@@ -303,7 +302,7 @@ async def test_a_server_that_is_gone_is_noticed_in_silence(
 
 async def test_what_had_come_before_the_end_is_still_taken(mosquitto, proxy: TcpProxy):
     topic = new_topic()
-    desk = Desk(source(proxy, topic))
+    desk = Desk(approvals_from(proxy, topic))
     before = set(threading.enumerate())
     async with desk.open() as deliveries:
         await flood(mosquitto, topic, 3, qos=0)
@@ -322,7 +321,7 @@ async def test_a_broker_that_was_killed_goes_on_with_the_session(
 ):
     broker = make_mosquitto(persistent=True)
     topic = new_topic()
-    desk = Desk(source(broker, topic, version=version))
+    desk = Desk(approvals_from(broker, topic, version=version))
     async with desk.open() as deliveries:
         await mosquitto_pub(broker, topic, b"unacknowledged")
         await anext(deliveries)
@@ -339,8 +338,8 @@ async def test_a_broker_that_was_killed_goes_on_with_the_session(
 async def test_a_server_may_want_to_be_silent_for_longer_than_we_do(theirs: int | None, answers):
     properties = b"" if theirs is None else b"\x13" + theirs.to_bytes(2)
     async with scripted_mqtt(greeting=connack(properties=properties)) as server:
-        settings = source(TcpProxy(("", 0), port=server.port), "a", keep_alive="20s")
-        ear = attending.Ear(find_door(settings, "me", PATIENCE), Terms())
+        settings = approvals_from(TcpProxy(("", 0), port=server.port), "a", keep_alive="20s")
+        ear = source.Ear(find_door(settings, "me", PATIENCE), Terms())
         try:
             await ear.connect()
             ear._network._last_bytes_received -= 30
@@ -384,14 +383,14 @@ async def strict_server(
 async def test_a_twin_that_takes_over_is_reported_and_left_alone_for_long():
     taken_over = b"\xe0\x02\x8e\x00"
     async with strict_server(b"\x90\x04MID\x00\x01" + taken_over) as server:
-        desk = Desk(source(server, "a/b"))
+        desk = Desk(approvals_from(server, "a/b"))
         with pytest.raises(Unavailable, match=f"another .*id seb-vm-1-approvals-{desk.name}") as e:
             await desk.session(1)
     assert e.value.retry_after == 60
 
 
 async def test_a_twin_is_noticed_also_where_the_server_just_hangs_up(mosquitto):
-    desk = Desk(source(mosquitto, new_topic()))
+    desk = Desk(approvals_from(mosquitto, new_topic()))
     async with desk.open() as deliveries:
         coming = asyncio.create_task(desk.take(deliveries, 1))
         async with desk.open():
@@ -401,7 +400,7 @@ async def test_a_twin_is_noticed_also_where_the_server_just_hangs_up(mosquitto):
 
 async def test_who_may_not_come_in_is_told_why(make_mosquitto: Make):
     broker = make_mosquitto(users={"alice": "right"})
-    settings = source(broker, new_topic(), username="alice", password="wrong")
+    settings = approvals_from(broker, new_topic(), username="alice", password="wrong")
     with pytest.raises(Unavailable, match=r"lets no client in|refuses the username") as refused:
         await Desk(settings).session(0)
     assert refused.value.retry_after == 60
@@ -421,22 +420,22 @@ async def test_who_may_not_come_in_is_told_why(make_mosquitto: Make):
 async def test_a_subscription_that_is_refused_is_told_in_a_sentence(code: int, why: str):
     async with strict_server(b"\x90\x04MID\x00" + bytes([code])) as server:
         with pytest.raises(Unavailable, match=why):
-            await Desk(source(server, "a/b")).session(0)
+            await Desk(approvals_from(server, "a/b")).session(0)
 
 
 async def test_a_server_that_does_not_answer_our_subscription_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    monkeypatch.setattr(listening, "PATIENCE", 0.3)
+    monkeypatch.setattr(source, "PATIENCE", 0.3)
     async with strict_server(b"") as server:
         with pytest.raises(Unavailable, match="no answer to our subscription"):
-            await Desk(source(server, "a/b")).session(0)
+            await Desk(approvals_from(server, "a/b")).session(0)
 
 
 @pytest.mark.parametrize("how", ["up", "down", "stall"])
 async def test_leaving_is_quick_and_leaves_nothing_behind(mosquitto, proxy: TcpProxy, how: str):
     topic = new_topic()
-    desk = Desk(source(proxy, topic))
+    desk = Desk(approvals_from(proxy, topic))
     before = set(threading.enumerate())
     async with desk.open():
         if how != "up":
@@ -449,7 +448,7 @@ async def test_leaving_is_quick_and_leaves_nothing_behind(mosquitto, proxy: TcpP
 
 async def test_it_says_goodbye_also_in_the_middle_of_a_flood(make_mosquitto: Make):
     broker = make_mosquitto()
-    desk = Desk(source(broker, "a/b"))
+    desk = Desk(approvals_from(broker, "a/b"))
     async with desk.open() as deliveries:
         await flood(broker, "a/b", 100, qos=0)
         await anext(deliveries)
@@ -462,9 +461,9 @@ async def test_it_says_goodbye_also_in_the_middle_of_a_flood(make_mosquitto: Mak
 async def test_until_the_vms_id_is_known_it_waits_unless_it_has_a_client_id(mosquitto, names):
     asked, topic = Listening("desk", {}, 0.0, lambda _: None), new_topic()
     with pytest.raises(Unavailable, match=r"id, .*, is not known yet; with a client_id"):
-        async with listen(source(mosquitto, topic), Place(names), asked):
+        async with listen(approvals_from(mosquitto, topic), Place(names), asked):
             pass
-    async with listen(source(mosquitto, topic, client_id=topic), Place(names), asked):
+    async with listen(approvals_from(mosquitto, topic, client_id=topic), Place(names), asked):
         pass
 
 
@@ -472,7 +471,7 @@ async def test_what_is_acknowledged_is_told_also_when_the_subscription_is_not_an
     waited = b"\x32\x09\x00\x03a/b\x00\x07\x00x"
     said: list[bytes] = []
     async with strict_server(waited, said=said) as server:
-        assert await Desk(source(server, "a/b")).session(1) == [b"x"]
+        assert await Desk(approvals_from(server, "a/b")).session(1) == [b"x"]
         await until(lambda: said)
     puback, goodbye = b"\x40\x02\x00\x07", b"\xe0"
     assert said[0].startswith(puback + goodbye)
@@ -481,11 +480,11 @@ async def test_what_is_acknowledged_is_told_also_when_the_subscription_is_not_an
 async def test_the_session_is_asked_for_as_the_configuration_says():
     asked: list[bytes] = []
     async with strict_server(b"\x90\x04MID\x00\x01", asked) as server:
-        await Desk(source(server, "a/b", session_expiry="1h", keep_alive="7s")).session(0)
+        await Desk(approvals_from(server, "a/b", session_expiry="1h", keep_alive="7s")).session(0)
     (connect,) = asked
     clean_start, keep_alive = connect[7] & 2, int.from_bytes(connect[8:10])
     assert (clean_start, keep_alive) == (0, 7)
     properties = connect[11 : 11 + connect[10]]
     assert b"\x11" + (3600).to_bytes(4) in properties
-    assert b"\x21" + attending.WINDOW.to_bytes(2) in properties
-    assert b"\x27" + attending.LARGEST.to_bytes(4) in properties
+    assert b"\x21" + source.WINDOW.to_bytes(2) in properties
+    assert b"\x27" + source.LARGEST.to_bytes(4) in properties

@@ -1,21 +1,11 @@
-"""The Kafka sink without a broker: its keys, its topics, its records, its words for errors."""
+"""The keys of the Kafka sink, its topics, and its guide."""
 
-import asyncio
-import inspect
-import json
-import logging
 import re
-import ssl
-from datetime import datetime
 from pathlib import Path
-from socket import gaierror
 
 import pytest
-from aiokafka import AIOKafkaProducer, errors
-from cloudevents.core.bindings import kafka as sdk
-from cloudevents.core.formats.json import JSONFormat
 from pydantic import ValidationError
-from support.cloudevents import HOSTILE, LARGEST, make
+from support.cloudevents import make
 
 from bridge.config import load
 from bridge.plugins import (
@@ -23,16 +13,10 @@ from bridge.plugins import (
     ManagedIdentity,
     OAuth,
     Place,
-    Rejected,
     SinkSettings,
     Unavailable,
-    open_format,
 )
 from sinks.kafka import KafkaSettings, settings
-from sinks.kafka.check import AskTopics, may_write
-from sinks.kafka.connection import log_in
-from sinks.kafka.delivery import encode, encode_as
-from sinks.kafka.errors import InvalidRecordError, Lost, verdict, why_not_connected
 from sinks.kafka.settings import Topics
 
 PLACE = Place({"vm_id": "id/1", "vm_name": "web-1", "observer": "web~1(a)"}, sink="bus")
@@ -218,227 +202,6 @@ def test_a_topic_may_tell_event_types_apart_and_only_those_that_are_known(kind, 
 def test_one_topic_needs_no_look_at_the_data():
     broken = make().__class__("id", "type", "key", b"not JSON")
     assert Topics.fill("one", PLACE).of(broken) == "one"
-
-
-def test_a_binary_record_has_attributes_in_headers_and_data_as_value():
-    cloudevent = make(1, key="A-1")
-    record = encode(cloudevent, "binary")
-    headers = dict(record.headers)
-    assert record.key == b"A-1"
-    assert json.loads(record.value) == cloudevent.data
-    assert len(headers) == len(record.headers)
-    assert headers.pop("content-type") == b"application/json"
-    expected = {
-        f"ce_{name}": str(value).encode()
-        for name, value in cloudevent.attributes.items()
-        if name != "datacontenttype"
-    }
-    assert headers == expected
-    assert headers["ce_severitynumber"] == b"13"
-    assert headers["ce_time"] == b"2026-11-15T18:14:48Z"
-
-
-def test_a_record_in_another_format_has_its_bytes_and_content_type_and_the_usual_key():
-    cloudevent, form = make(key="A-1"), open_format(configured(format="slack"))
-    record = encode_as(cloudevent, form)
-    assert (record.key, record.value) == (b"A-1", form.encode(cloudevent))
-    assert record.headers == [("content-type", b"application/json")]
-
-
-def test_a_structured_record_is_the_body_itself():
-    cloudevent = make(1, key="A-1")
-    record = encode(cloudevent, "structured")
-    assert (record.key, record.value) == (b"A-1", cloudevent.body)
-    assert record.headers == [("content-type", b"application/cloudevents+json; charset=UTF-8")]
-
-
-@pytest.mark.parametrize("mode", ["binary", "structured"])
-@pytest.mark.parametrize("data", [{}, {"description": HOSTILE}], ids=["plain", "hostile"])
-def test_the_sdk_reads_what_we_write(mode, data):
-    cloudevent = make(1, **data)
-    record = encode(cloudevent, mode)
-    message = sdk.KafkaMessage(dict(record.headers), record.key, record.value)
-    read = (sdk.from_binary if mode == "binary" else sdk.from_structured)(message, JSONFormat())
-    attributes = dict(cloudevent.attributes)
-    attributes["time"] = datetime.fromisoformat(attributes["time"])
-    got = {name: value for name, value in read.get_attributes().items() if value is not None}
-    got["severitynumber"] = int(got["severitynumber"])
-    assert got == attributes
-    assert read.get_data() == cloudevent.data
-
-
-@pytest.mark.parametrize("mode", ["binary", "structured"])
-def test_two_records_do_not_mix(mode):
-    first, second = make(1), make(2)
-    one, _ = encode(first, mode), encode(second, mode)
-    assert first.id.encode() in one.value + b"".join(value for _, value in one.headers)
-    assert encode(first, mode) == one
-
-
-def test_the_size_of_a_record_is_about_right():
-    record = encode(make(size=LARGEST), "structured")
-    assert LARGEST < record.size < LARGEST + 400
-
-
-REJECTED = {
-    errors.MessageSizeTooLargeError,
-    errors.RecordListTooLargeError,
-    errors.RecordTooLargeError,
-    errors.InvalidTopicError,
-    errors.CorruptRecordException,
-    errors.InvalidTimestampError,
-}
-FOREIGN = sorted(
-    {
-        kind
-        for _, kind in inspect.getmembers(errors, inspect.isclass)
-        if issubclass(kind, BaseException) and kind.__module__ == errors.__name__
-    },
-    key=lambda kind: kind.__name__,
-)
-
-
-@pytest.mark.parametrize("kind", FOREIGN, ids=lambda kind: kind.__name__)
-def test_every_error_of_aiokafka_is_one_of_our_two_words(kind):
-    said = verdict(kind(), "news")
-    assert isinstance(said, Rejected if kind in REJECTED else Unavailable)
-    assert str(said).strip()
-    assert "\n" not in str(said)
-
-
-def test_there_are_errors_to_look_at():
-    assert len(FOREIGN) > 80
-
-
-def test_an_error_that_nobody_knows_needs_a_new_connection():
-    assert isinstance(verdict(RuntimeError("odd"), "news"), Lost)
-    assert str(verdict(RuntimeError(), "news")) == "RuntimeError"
-
-
-def test_a_code_that_aiokafka_does_not_know_is_known_here():
-    assert errors.for_code(87) is InvalidRecordError
-    assert isinstance(verdict(InvalidRecordError(), "news"), Rejected)
-
-
-@pytest.mark.parametrize(
-    ("error", "said"),
-    [
-        (errors.TopicAuthorizationFailedError(), "does not allow this client to write topic news"),
-        (errors.UnknownTopicOrPartitionError(), "topic news does not exist"),
-        (errors.NotEnoughReplicasError(), "topic news has too few replicas in sync"),
-        (errors.UnknownError(), "the broker answered UnknownError"),
-    ],
-)
-def test_what_somebody_can_put_right_waits_and_says_so(error, said):
-    told = verdict(error, "news")
-    assert type(told) is Unavailable
-    assert said in str(told)
-
-
-def caused(cause: BaseException) -> errors.KafkaConnectionError:
-    error = errors.KafkaConnectionError("Connection at 127.0.0.1:1 closed")
-    error.__cause__ = cause
-    return error
-
-
-def alert(reason: str) -> ssl.SSLError:
-    error = ssl.SSLError(1, "x")
-    error.reason = reason
-    return error
-
-
-@pytest.mark.parametrize(
-    ("error", "said"),
-    [
-        (ConnectionRefusedError(), "nothing listens there"),
-        (gaierror(-2, "x"), "its name cannot be resolved"),
-        (TimeoutError(), "no answer within 3 s"),
-        (OSError(113, "No route to host"), "No route to host"),
-        (caused(EOFError()), "it hung up"),
-        (caused(ConnectionResetError()), "it hung up"),
-        (asyncio.IncompleteReadError(b"", 4), "it hung up"),
-        (alert("WRONG_VERSION_NUMBER"), "it does not speak TLS there"),
-        (caused(alert("SSLV3_ALERT_CERTIFICATE_EXPIRED")), "(certificate expired)"),
-        (alert("ODD"), "TLS failed: ODD"),
-        (errors.SaslAuthenticationFailed("bad"), "it refuses the login: bad"),
-        (errors.UnsupportedSaslMechanismError("x"), "does not take this SASL mechanism"),
-        (errors.IllegalSaslStateError("x"), "does not expect SASL"),
-        (ValueError("Server sent wrong signature!"), "refuses the login: Server sent wrong"),
-        (caused(Unavailable("no secret")), "there is no token: no secret"),
-        (errors.KafkaError("odd"), "KafkaError: odd"),
-    ],
-)
-def test_why_a_broker_could_not_be_entered(error, said):
-    assert said in why_not_connected(error, 3)
-
-
-def test_the_options_change_only_when_a_file_does(tmp_path):
-    password = tmp_path / "password"
-    password.write_text("one")
-    sasl = {"mechanism": "PLAIN", "username": "ann", "password": {"file": str(password)}}
-    made = configured(sasl=sasl)
-    before = log_in(made)
-    assert before["sasl_plain_password"] == "one"
-    assert log_in(made) == before
-    password.write_text("three")
-    assert log_in(made)["sasl_plain_password"] == "three"
-    password.unlink()
-    with pytest.raises(Unavailable, match="the SASL password cannot be read from"):
-        log_in(made)
-
-
-def test_a_token_source_is_the_same_option_each_time():
-    sasl = {"mechanism": "OAUTHBEARER", **IDENTITY, "extensions": {"pool": "p"}}
-    made = configured(sasl=sasl)
-    assert log_in(made) == log_in(made)
-    assert log_in(made)["sasl_oauth_token_provider"].extensions() == {"pool": "p"}
-
-
-@pytest.mark.parametrize(
-    ("keys", "protocol"),
-    [
-        ({}, "PLAINTEXT"),
-        ({"tls": True}, "SSL"),
-        ({"sasl": {"mechanism": "PLAIN", **PASSWORD}}, "SASL_PLAINTEXT"),
-        ({"tls": True, "sasl": {"mechanism": "OAUTHBEARER", "oauth": OAUTH}}, "SASL_SSL"),
-    ],
-)
-def test_the_protocol_follows_from_the_keys(keys, protocol):
-    assert log_in(configured(**keys))["security_protocol"] == protocol
-
-
-def test_the_library_does_not_log_what_results_say_nor_quote_passwords():
-    names = [name for name in logging.root.manager.loggerDict if name.startswith("aiokafka")]
-    assert names
-    assert not any(logging.getLogger(name).isEnabledFor(logging.ERROR) for name in names)
-
-
-async def test_what_we_use_of_aiokafka_beyond_its_interface_is_there():
-    """An upgrade that moves these must move `producing` and `connecting` too."""
-    producer = AIOKafkaProducer(bootstrap_servers="127.0.0.1:1")
-    producer._closed = True
-    assert producer._sender.sender_task is None
-    assert callable(producer._sender._send_produce_req)
-    assert not producer._message_accumulator._batches
-    assert not producer._message_accumulator._pending_batches
-    assert producer.client._sync_task is None
-    assert producer.client._conns == {}
-    assert callable(producer.client._md_synchronizer)
-    assert callable(producer.client.bootstrap)
-
-
-@pytest.mark.parametrize(
-    ("operations", "meant"),
-    [([], None), ([-(2**31)], None), ([0], False), ([1 << 8], False), ([0b1_0001_1000], True)],
-)
-def test_what_a_broker_says_of_access_is_understood(operations, meant):
-    assert may_write(operations) is meant
-
-
-def test_an_old_broker_is_asked_what_it_can_answer():
-    asked = AskTopics(["news"])
-    assert asked.prepare({3: (0, 13)}).API_VERSION == 8
-    assert asked.prepare({3: (0, 7)}).API_VERSION == 5
 
 
 GUIDE = (Path(__file__).parents[3] / "docs/sinks/kafka.md").read_text(encoding="utf-8")

@@ -8,7 +8,6 @@ from pydantic import ValidationError
 from bridge.config import Config, ConfigError, load
 from bridge.plugins import find_approvals
 from sinks.kafka import KafkaApprovals, KafkaSettings, approvals
-from sinks.kafka.consumer import remembered
 
 
 def source(**more) -> KafkaApprovals:
@@ -118,8 +117,3 @@ approvals:
     bus: {sink: bus, topic: events, trust: transport}
 """,
         )
-
-
-def test_places_are_those_of_this_topic_and_what_is_no_offset_is_left_out():
-    kept = {"a/0": "7", "a/11": "0", "b/0": "9", "a/x": "1", "a/2": "", "a/3": "-1", "a": "4"}
-    assert remembered(kept, "a") == {0: 7, 11: 0}

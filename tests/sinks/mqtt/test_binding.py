@@ -12,7 +12,6 @@ from support.cloudevents import HOSTILE, make
 from bridge.plugins import CloudEvent, Format, Place, Rejected
 from sinks.mqtt import MqttSettings
 from sinks.mqtt.binding import Binding, Presence
-from sinks.mqtt.errors import _REASONS, Answer, Greeting, message_refused
 
 PLACE = Place({"vm_id": "vm-1", "observer": "web-1"}, sink="plant")
 NOT_BEFORE = datetime(2026, 11, 15, 18, 29, 47, tzinfo=UTC).timestamp()
@@ -155,37 +154,6 @@ def test_presence_says_who_and_since_when():
 def test_there_is_no_presence_where_it_is_not_wanted_or_the_vm_has_no_name():
     assert Presence.of(configured(birth_topic=None), PLACE, "me") is None
     assert Presence.of(configured(), Place(), "me") is None
-
-
-@pytest.mark.parametrize("code", sorted(_REASONS), ids=hex)
-def test_every_reason_is_a_sentence(code):
-    said = str(message_refused(code, "t", "words"))
-    assert said.startswith("the server ")
-    assert said.endswith(": words (topic t)")
-
-
-def test_a_reason_that_nobody_knows_waits_and_is_told_by_its_number():
-    assert str(message_refused(0xFE, "t")) == "the server answers with code 0xfe (topic t)"
-
-
-def test_what_a_server_says_is_cut_and_kept_on_one_line():
-    class Code:
-        value = 0x87
-
-    class Properties:
-        ReasonString = "a\nb" + "x" * 1000
-
-    read = Answer.read(Code, Properties)
-    assert read.said.startswith("a b")
-    assert len(read.said) <= 200
-    assert not read.ok
-
-
-def test_a_greeting_without_properties_has_what_the_standard_says():
-    class Flags:
-        session_present = True
-
-    assert Greeting.read(Flags, None) == Greeting(session_present=True)
 
 
 ASYNCAPI = yaml.safe_load(

@@ -9,9 +9,7 @@ from pydantic import ValidationError
 from bridge.config import load
 from bridge.plugins import TLS, Place, SinkSettings
 from sinks.mqtt import MqttSettings
-from sinks.mqtt.connection import find_door, log_in
 from sinks.mqtt.settings import name_client
-from sinks.mqtt.topics import may_meet, validate_filter
 
 PLACE = Place({"vm_id": "id/1", "vm_name": "web-1", "observer": "web~1"}, sink="plant")
 LOGIN = {"username": "ann", "password": "s3cret"}
@@ -160,44 +158,6 @@ def test_secrets_do_not_leave_the_machine_in_clear_text_unless_that_is_meant(key
     assert configured(**keys)
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "meet"),
-    [
-        ("a/b", "a/b", True),
-        ("a/b", "a/c", False),
-        ("a/b", "a/b/c", False),
-        ("a/{subject}", "a/b", True),
-        ("a/{subject}", "a/{vm_id}", True),
-        ("a/x-{subject}", "a/y-{vm_id}", False),
-        ("a/x-{subject}", "a/x", False),
-        ("a/{subject}-x", "a/{vm_id}-y", False),
-        ("a/{subject}", "a/b/c", False),
-        ("a/{subject}", "a/+", True),
-        ("a/{subject}", "a/#", True),
-        ("a", "a/#", True),
-        ("a", "b/#", False),
-        ("a/b/c", "#", True),
-        ("azure/scheduled-events/events/{subject}", "azure/scheduled-events/approvals", False),
-        ("azure/scheduled-events/events/{subject}", "azure/scheduled-events/+", False),
-        ("azure/scheduled-events/events/{subject}", "azure/+/events/+", True),
-    ],
-)
-def test_topics_that_may_meet_are_seen(one, other, meet):
-    assert may_meet(one, other) is meet
-    assert may_meet(other, one) is meet
-
-
-@pytest.mark.parametrize("good", ["a", "a/+/b", "a/#", "#", "+", "{vm_name}/+"])
-def test_filters_that_mqtt_takes(good):
-    assert validate_filter(good) == good
-
-
-@pytest.mark.parametrize("bad", ["", "a+/b", "a/#/b", "a#", "$SYS/#", "{subject}"])
-def test_filters_that_mqtt_does_not_take_are_refused(bad):
-    with pytest.raises(ValueError):
-        validate_filter(bad)
-
-
 def test_the_client_is_named_after_the_vm_and_the_sink():
     assert name_client(None, PLACE, "sink") == "seb-id_1-sink-plant"
     assert name_client("x-{vm_name}", PLACE, "sink") == "x-web-1"
@@ -221,33 +181,6 @@ def test_it_says_what_it_will_do_and_no_secret():
     wss = configured(transport="websockets", tls={"insecure": True}).describe()
     assert wss.endswith("by MQTT 5 in WebSockets (/mqtt) over TLS that checks nothing")
     assert "s3cret" not in repr(made) + made.describe() + made.model_dump_json()
-
-
-def test_credentials_are_equal_until_a_file_changes(tmp_path):
-    password = tmp_path / "password"
-    password.write_text("first-one")
-    made = configured(username="ann", password={"file": str(password)}, tls=True, alpn=["mqtt"])
-    before = log_in(made)
-    assert log_in(made) == before
-    assert "first-one" not in repr(find_door(made, "me", 1))
-    password.write_text("three")
-    assert log_in(made).password == "three"
-    assert log_in(made) != before
-
-
-def test_protocols_are_named_in_a_context_of_ones_own():
-    assert (
-        log_in(configured(tls=True, alpn=["mqtt"])).context
-        is not log_in(configured(tls=True)).context
-    )
-
-
-def test_a_line_break_in_a_header_is_not_sent(tmp_path):
-    file = tmp_path / "token"
-    file.write_text("a\r\nb: c")
-    made = configured(transport="websockets", headers={"x": {"file": str(file)}})
-    with pytest.raises(Exception, match="the header x holds line breaks"):
-        log_in(made)
 
 
 def test_the_settings_are_those_of_every_sink_and_the_connection_has_no_client_id():

@@ -8,7 +8,6 @@ from pydantic import ValidationError
 from bridge.config import Config, ConfigError, load
 from bridge.plugins import find_approvals
 from sinks.mqtt import MqttApprovals, MqttSettings, approvals
-from sinks.mqtt.network import unreadable
 
 
 def source(**more) -> MqttApprovals:
@@ -152,19 +151,6 @@ approvals:
     plant: {sink: plant, topic: azure/#, trust: transport}
 """,
         )
-
-
-def test_a_message_that_paho_cannot_read_still_has_a_number():
-    message = unreadable(0x33, b"\x00\x03a/b\x01\x02\x05broken")
-    assert (message.mid, message.qos, message.retain, message.topic) == (0x0102, 1, True, "a/b")
-    assert message.payload == b"\x00\x03a/b\x01\x02\x05broken"
-    assert unreadable(0x30, b"\x00\x01a").mid == 0
-
-
-@pytest.mark.parametrize("packet", [b"", b"\x00", b"\x00\x05a", b"\x00\x01a\x01"])
-def test_a_message_whose_number_cannot_be_found_is_given_up(packet: bytes):
-    assert unreadable(0x32, packet) is None
-    assert unreadable(0x34, b"\x00\x01a\x00\x01") is None
 
 
 GUIDE = (Path(__file__).parents[3] / "docs/sinks/mqtt.md").read_text(encoding="utf-8")

@@ -1,44 +1,17 @@
-"""What the syslog sink knows of its connections: ends, resets, silence, certificates, datagrams."""
+"""What the syslog sink knows of its connections: ends, resets, silence, certificates."""
 
 import asyncio
 import contextlib
-import os
-import shutil
 import socket
 import ssl
 
 import pytest
-from support.certificates import Certificates, Identity
-from support.cloudevents import LARGEST, batch, make
+from support.cloudevents import LARGEST, batch
 from support.rsyslog_stand_in import receiving
+from support.syslog_sending import FOR_EACH, PLACE, comes_to, configured, deliver, serving
 
-from bridge.plugins import Place, Rejected, Unavailable
-from sinks.syslog import SyslogSettings, connection, sink
-
-PLACE = Place({"vm_name": "web-1"}, sink="siem")
-FOR_EACH = {"keep_connected": False}
-
-
-def configured(address: str, **keys) -> SyslogSettings:
-    return SyslogSettings.model_validate({"type": "syslog", "address": address} | keys)
-
-
-def serving(certificates: Certificates, identity: Identity | None = None) -> ssl.SSLContext:
-    identity = identity or certificates.server
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(identity.certificate, identity.key)
-    return context
-
-
-async def deliver(address: str, cloudevents, **keys):
-    async with sink.open(configured(address, **keys), PLACE) as send:
-        return list(await send(cloudevents))
-
-
-async def comes_to(receiver, count: int) -> None:
-    async with asyncio.timeout(10):
-        while len(receiver.messages) < count:
-            await asyncio.sleep(0.001)
+from bridge.plugins import Unavailable
+from sinks.syslog import connection, sink
 
 
 def here(family: int) -> bool:
@@ -66,25 +39,6 @@ async def test_of_several_addresses_the_one_that_answers_is_taken(monkeypatch):
 
         monkeypatch.setattr(loop, "getaddrinfo", two)
         assert await deliver(f"tcp://siem.example:{receiver.port}", batch(1)) == [None]
-
-
-async def test_one_connection_serves_many_batches():
-    async with receiving() as receiver:
-        async with sink.open(configured(receiver.address), PLACE) as send:
-            for n in range(5):
-                assert list(await send([make(n)])) == [None]
-        await comes_to(receiver, 5)
-        assert receiver.connections == 1
-
-
-async def test_a_connection_for_each_batch_is_not_held_in_between():
-    async with receiving() as receiver:
-        async with sink.open(configured(receiver.address, **FOR_EACH), PLACE) as send:
-            for n in range(3):
-                await receiver.alone()
-                assert list(await send([make(n)])) == [None]
-                assert len(receiver.messages) == n + 1
-        assert receiver.connections == 4  # the first one only looked whether it is there
 
 
 @pytest.mark.parametrize("reset", [False, True], ids=["in order", "reset"])
@@ -147,20 +101,6 @@ async def test_one_that_does_not_read_is_told_by_its_silence():
             await deliver(receiver.address, batch(150, size=LARGEST), **keys)
 
 
-async def test_what_is_too_large_is_rejected_and_its_neighbours_are_delivered():
-    async with receiving() as receiver:
-        results = await deliver(receiver.address, [make(1), make(2, size=9000), make(3)])
-        assert [type(result) for result in results] == [type(None), Rejected, type(None)]
-        await comes_to(receiver, 2)
-
-
-async def test_with_nothing_to_send_nothing_is_sent():
-    async with receiving() as receiver:
-        [result] = await deliver(receiver.address, [make(2, size=9000)], **FOR_EACH)
-        assert isinstance(result, Rejected)
-        assert receiver.connections == 1
-
-
 @pytest.mark.parametrize("keys", [{}, FOR_EACH], ids=["kept", "for each batch"])
 async def test_tls_is_verified_and_says_what_it_does_not_accept(certificates, keys):
     async with receiving(context=serving(certificates)) as receiver:
@@ -204,25 +144,6 @@ async def test_a_receiver_that_gives_no_tickets_is_believed_after_a_moment(certi
         assert await deliver(receiver.address, batch(1), tls=tls) == [None]
 
 
-async def test_certificates_that_change_take_effect_with_the_next_batch(certificates, tmp_path):
-    ca = tmp_path / "ca.crt"
-    shutil.copy(certificates.authority, ca)
-    async with receiving(context=serving(certificates)) as receiver:
-        async with sink.open(configured(receiver.address, tls={"ca": str(ca)}), PLACE) as send:
-            assert list(await send([make(1)])) == [None]
-            ca.unlink()
-            assert list(await send([make(2)])) == [None]  # half a rotation changes nothing
-            assert receiver.connections == 1
-            shutil.copy(certificates.authority, ca)
-            os.utime(ca, (1, 1))
-            assert list(await send([make(3)])) == [None]
-            assert receiver.connections == 2
-            shutil.copy(certificates.other_authority, ca)
-            with pytest.raises(Unavailable, match="its certificate is not accepted"):
-                await send([make(4)])
-        assert len(receiver.messages) == 3
-
-
 async def test_plain_and_tls_mixed_up_are_found_out(certificates):
     async with receiving() as receiver:
         address = receiver.address.replace("tcp", "tls")
@@ -244,51 +165,3 @@ async def test_where_the_system_does_not_tell_what_is_confirmed_written_has_to_d
     monkeypatch.setattr(connection.sys, "platform", "win32")
     async with receiving() as receiver:
         assert await deliver(receiver.address, batch(2)) == [None] * 2
-
-
-# Datagrams
-
-
-async def test_over_udp_what_nobody_listens_for_is_unavailable_if_the_machine_says_so():
-    with socket.socket(type=socket.SOCK_DGRAM) as taken:
-        taken.bind(("127.0.0.1", 0))
-        address = f"udp://127.0.0.1:{taken.getsockname()[1]}"
-    with pytest.raises(Unavailable, match="nothing listens there"):
-        await deliver(address, batch(2))
-
-
-async def test_over_udp_a_message_is_a_datagram_and_a_larger_one_is_rejected():
-    with socket.socket(type=socket.SOCK_DGRAM) as receiver:
-        receiver.bind(("127.0.0.1", 0))
-        receiver.setblocking(False)
-        address = f"udp://127.0.0.1:{receiver.getsockname()[1]}"
-        results = await deliver(address, [make(1), make(2, size=4000), make(3)])
-        assert [type(result) for result in results] == [type(None), Rejected, type(None)]
-        for n in (1, 3):
-            assert receiver.recv(65536).endswith(b" - " + make(n).body)
-        said = await sink.check(configured(address), PLACE)
-        assert said == "127.0.0.1 is 127.0.0.1; UDP does not tell whether anybody listens"
-        with pytest.raises(BlockingIOError):
-            receiver.recv(65536)
-
-
-async def test_over_udp_a_batch_is_paced_so_that_a_small_buffer_holds_it():
-    """The receiver reads when the sender pauses, and its buffer holds far fewer than 500."""
-    loop, got = asyncio.get_running_loop(), []
-
-    def read() -> None:
-        with contextlib.suppress(BlockingIOError):
-            while True:
-                got.append(receiver.recv(65536))
-
-    with socket.socket(type=socket.SOCK_DGRAM) as receiver:
-        receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 128 * 1024)
-        receiver.bind(("127.0.0.1", 0))
-        receiver.setblocking(False)
-        loop.add_reader(receiver, read)
-        try:
-            address = f"udp://127.0.0.1:{receiver.getsockname()[1]}"
-            assert await deliver(address, batch(500)) == [None] * 500
-        finally:
-            loop.remove_reader(receiver)
-    assert len(set(got)) == 500

@@ -1,20 +1,20 @@
-"""The way to a receiver: TLS, client certificates, proxies, and what a check proves of it."""
+"""The way to a receiver: TLS, client certificates, proxies, and answers that break off."""
 
 import contextlib
 import ssl
 from collections.abc import AsyncIterator
 from typing import Any
 
-import aiohttp
 import pytest
 from support.certificates import Certificates, Identity, issue
 from support.cloudevents import make
+from support.sink_contract import Leftovers
 from support.webhook_proxy import forward_proxy
-from support.webhook_receiver import Receiver, receiving
+from support.webhook_receiver import Receiver, endless, raw, receiving, says
+from support.webhook_sending import PLACE, attempt, checked, configured, session
 
-from bridge.plugins import Place, Result, Unavailable
+from bridge.plugins import Place, Rejected, Unavailable
 from sinks.webhook import WebhookSettings, sink
-from sinks.webhook.connection import unavailable
 
 
 @pytest.fixture(scope="module")
@@ -39,25 +39,10 @@ async def secured(
         yield receiver
 
 
-def configured(receiver: Receiver, **keys: Any) -> WebhookSettings:
-    return WebhookSettings.model_validate({"type": "webhook", "url": receiver.url, **keys})
-
-
-async def attempt(receiver: Receiver, **keys: Any) -> Result:
-    async with sink.open(configured(receiver, **keys), Place()) as send:
-        [result] = await send([make()])
-        return result
-
-
-async def checked(receiver: Receiver, **keys: Any) -> str:
-    assert sink.check is not None
-    return await sink.check(configured(receiver, **keys), Place())
-
-
 async def test_a_receiver_is_trusted_by_its_authority(certificates):
     async with secured(certificates) as receiver:
         tls = {"ca": str(certificates.authority)}
-        assert await attempt(receiver, tls=tls) is None
+        assert await attempt(receiver, tls=tls) == [None]
         assert await checked(receiver, tls=tls) == (
             f"reached https://127.0.0.1:{receiver.port} over TLS (it answered 405 to OPTIONS); "
             "nothing was posted"
@@ -77,7 +62,7 @@ async def test_a_receiver_is_trusted_by_its_authority(certificates):
 async def test_a_certificate_that_proves_nothing_ends_it(certificates, name, authority, why):
     async with secured(certificates, name) as receiver:
         tls = {"ca": str(getattr(certificates, authority))} if authority else None
-        result = await attempt(receiver, tls=tls)
+        [result] = await attempt(receiver, tls=tls)
         assert type(result) is Unavailable
         assert str(result).startswith(f"https://127.0.0.1:{receiver.port}: {why}")
         with pytest.raises(Unavailable, match="certificate is not accepted"):
@@ -90,9 +75,9 @@ async def test_a_client_certificate_is_shown_when_there_is_one(certificates):
     tls = {"ca": str(certificates.authority)}
     shown = {**tls, "certificate": str(client.certificate), "key": str(client.key)}
     async with secured(certificates, clients=True) as receiver:
-        assert await attempt(receiver, tls=shown) is None
+        assert await attempt(receiver, tls=shown) == [None]
         assert "over TLS" in await checked(receiver, tls=shown)
-        result = await attempt(receiver, tls=tls)
+        [result] = await attempt(receiver, tls=tls)
         assert type(result) is Unavailable
         with pytest.raises(Unavailable) as told:
             await checked(receiver, tls=tls)
@@ -120,25 +105,15 @@ async def test_certificates_that_are_exchanged_take_effect_with_the_next_batch(
 async def test_tls_where_there_is_none_says_so():
     async with receiving() as receiver:
         url = receiver.url.replace("http://", "https://")
-        result = await attempt(receiver, url=url)
+        [result] = await attempt(receiver, url=url)
     assert str(result) == f"https://127.0.0.1:{receiver.port}: it does not speak TLS there"
-
-
-async def test_a_check_without_tls_says_so():
-    async with receiving() as receiver:
-        assert "without TLS" in await checked(receiver)
-        assert receiver.got == []
-        assert len(receiver.asked) == 1
-
-
-# --- proxies ----------------------------------------------------------------------------------
 
 
 async def test_a_proxy_tunnels_tls_and_sees_nothing_of_it(certificates):
     async with secured(certificates) as receiver, forward_proxy() as proxy:
         keys = {"tls": {"ca": str(certificates.authority)}, "bearer": "t0p"}
         way = {"url": proxy.url, "username": "ann", "password": "pw"}
-        assert await attempt(receiver, proxy=way, **keys) is None
+        assert await attempt(receiver, proxy=way, **keys) == [None]
         assert "reached" in await checked(receiver, proxy=way, **keys)
     [tunnel, _] = proxy.heads
     assert tunnel.startswith(f"CONNECT 127.0.0.1:{receiver.port} ")
@@ -151,8 +126,8 @@ async def test_a_proxy_tunnels_tls_and_sees_nothing_of_it(certificates):
 async def test_a_proxy_passes_clear_text_on():
     async with receiving() as receiver, forward_proxy() as proxy:
         way = {"url": proxy.url, "username": "ann", "password": "pw"}
-        assert await attempt(receiver, proxy=way) is None
-        assert await attempt(receiver, proxy=proxy.url) is None
+        assert await attempt(receiver, proxy=way) == [None]
+        assert await attempt(receiver, proxy=proxy.url) == [None]
     assert proxy.heads[0].startswith(f"POST {receiver.url} HTTP/1.1")
     assert "Proxy-Authorization: Basic YW5uOnB3" in proxy.heads[0]
     assert "Proxy-Authorization" not in proxy.heads[1]
@@ -162,33 +137,90 @@ async def test_a_proxy_that_is_not_there_or_says_no_is_told_from_the_receiver(ce
     async with secured(certificates) as receiver:
         tls = {"ca": str(certificates.authority)}
         async with forward_proxy(407) as proxy:
-            refused = await attempt(receiver, tls=tls, proxy=proxy.url)
-        absent = await attempt(receiver, tls=tls, proxy=proxy.url)
+            [refused] = await attempt(receiver, tls=tls, proxy=proxy.url)
+        [absent] = await attempt(receiver, tls=tls, proxy=proxy.url)
     assert str(refused).endswith(": the proxy answered 407 instead of connecting us")
     assert str(absent).endswith(": its proxy cannot be reached: nothing listens there")
 
 
 async def test_a_proxy_that_wants_a_password_for_clear_text_is_told_too():
     async with receiving() as receiver, forward_proxy(407) as proxy:
-        result = await attempt(receiver, proxy=proxy.url)
+        [result] = await attempt(receiver, proxy=proxy.url)
     assert "the proxy does not accept our credentials" in str(result)
 
 
-# --- words for errors -------------------------------------------------------------------------
+async def test_a_request_says_who_asks_and_nothing_of_ours_is_followed_or_unpacked(receiver):
+    assert await attempt(receiver, url=receiver.url + "/a%2Fb?x=%20&y=1") == [None]
+    [got] = receiver.got
+    assert (got.method, got.path) == ("POST", "/hook/a%2Fb?x=%20&y=1")
+    assert got.headers["User-Agent"].startswith("scheduled-events-bridge/")
+    assert got.headers["Accept-Encoding"] == "identity"
+    assert got.headers["Content-Length"] == str(len(got.body))
+    assert got.headers["Content-Type"] == "application/cloudevents+json; charset=utf-8"
+    assert "Cookie" not in got.headers
 
 
-def every(kind: type[BaseException]) -> set[type[BaseException]]:
-    return {kind}.union(*(every(each) for each in kind.__subclasses__()))
+async def test_a_redirect_is_never_followed(receiver):
+    async with receiving() as elsewhere:
+        for status in (301, 302, 303, 307, 308):
+            receiver.answers.append(says(status, Location=elsewhere.url))
+        results = [(await attempt(receiver))[0] for _ in range(5)]
+        assert [type(result) for result in results] == [Rejected] * 5
+        assert all("points to 127.0.0.1;" in str(result) for result in results)
+        assert elsewhere.got == elsewhere.asked == []
 
 
-@pytest.mark.parametrize("kind", sorted(every(aiohttp.ClientError), key=str), ids=str)
-def test_whatever_aiohttp_raises_has_words(kind):
-    error = kind.__new__(kind)
-    for name in ("os_error", "certificate_error", "_os_error", "_certificate_error"):
-        with contextlib.suppress(AttributeError):
-            setattr(error, name, OSError(5, "Input/output error"))
-    with contextlib.suppress(AttributeError):
-        error.status = 502
-    said = str(unavailable(error, "https://a.example"))
-    assert said.startswith("https://a.example: ")
-    assert len(said) > len("https://a.example: ")
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        (b"", "it hung up without an answer"),
+        (b"HTTP/1.1 20", "it hung up without an answer"),
+        (b"HTTP/1.1 200 OK\r\nContent-Le", "it hung up without an answer"),
+        (b"SSH-2.0-OpenSSH_9\r\n\r\n", "what it answers is not HTTP"),
+        (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 70_000, "what it answers is not HTTP"),
+    ],
+    ids=range(5),
+)
+async def test_an_answer_that_breaks_off_before_its_body_proves_nothing(receiver, said, why):
+    receiver.answers.append(raw(said))
+    async with session(receiver) as send:
+        [result] = await send([make()])
+        assert type(result) is Unavailable
+        assert why in str(result)
+        assert "127.0.0.1" in str(result)
+        assert await send([make()]) == [None]
+
+
+async def test_a_body_that_breaks_off_does_not_change_the_status(receiver):
+    head = b"Content-Length: 1000\r\n\r\nhalf a"
+    receiver.answers += [raw(b"HTTP/1.1 200 OK\r\n" + head), raw(b"HTTP/1.1 400 No\r\n" + head)]
+    assert await attempt(receiver) == [None]
+    [result] = await attempt(receiver)
+    assert str(result) == "it answered 400 (half a)"
+
+
+@pytest.mark.parametrize("status", [200, 400])
+async def test_an_answer_without_end_is_read_for_64_kib_only(receiver, status):
+    written: list[int] = []
+    receiver.answers.append(endless(status, written))
+    before = Leftovers.now()
+    async with session(receiver) as send:
+        [result] = await send([make()])
+        assert result is None if status == 200 else type(result) is Rejected
+        assert len(str(result)) < 300
+        assert await send([make()]) == [None]
+    await before.settled()
+    assert sum(written) < 16 * 1024 * 1024  # what the buffers on the way hold
+
+
+async def test_a_name_that_does_not_exist_says_so():
+    settings = WebhookSettings(type="webhook", url="https://no.such.name.invalid/s3cret")
+    async with sink.open(settings, PLACE) as send:
+        [problem] = await send([make()])
+    assert str(problem) == "https://no.such.name.invalid: its name cannot be resolved"
+
+
+async def test_proxy_variables_of_the_environment_are_not_read(receiver, monkeypatch):
+    for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    assert await attempt(receiver) == [None]

@@ -1,25 +1,18 @@
 """The handshake of CloudEvents webhooks: asked first, agreed by a header, kept to afterwards."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 from support.cloudevents import batch, make
-from support.webhook_receiver import Receiver, receiving, says
+from support.webhook_receiver import Receiver, says
 
 from bridge.plugins import Gone, Place, Unavailable
 from sinks.webhook import WebhookSettings, sink
-from sinks.webhook.answers import Answer
+from sinks.webhook.errors import Answer
 from sinks.webhook.handshake import SLOW, Pace, read_consent
 
 PLACE = Place({"vm_name": "web-1"})
 ORIGIN = "web-1.bridge.example"
-
-
-@pytest.fixture
-async def receiver() -> AsyncIterator[Receiver]:
-    async with receiving() as made:
-        yield made
 
 
 def configured(receiver: Receiver, **keys: Any) -> WebhookSettings:
@@ -127,23 +120,6 @@ async def test_a_receiver_that_cannot_be_asked_is_asked_later(receiver, mode):
     with pytest.raises(Unavailable, match="nothing listens there"):
         async with sink.open(configured(receiver, handshake=mode), PLACE):
             pass
-
-
-async def test_a_check_says_what_was_agreed_and_posts_nothing(receiver):
-    assert sink.check is not None
-    receiver.options = consents("100")
-    said = await sink.check(configured(receiver), PLACE)
-    assert said.endswith(
-        "it agrees to the handshake: at most 100 requests a minute; nothing was posted"
-    )
-    receiver.options = consents()
-    assert "any number of requests" in await sink.check(configured(receiver), PLACE)
-    receiver.options = says(405)
-    said = await sink.check(configured(receiver, handshake="optional"), PLACE)
-    assert "does not agree to the handshake: at most 10 requests a minute" in said
-    with pytest.raises(Unavailable, match="does not agree"):
-        await sink.check(configured(receiver), PLACE)
-    assert receiver.got == []
 
 
 async def test_another_url_is_another_receiver_to_ask(receiver, tmp_path):

@@ -1,4 +1,4 @@
-"""What an HTTP answer means for the CloudEvents that were posted; pure."""
+"""What an HTTP answer means for the CloudEvents that were posted, and what no answer means."""
 
 import re
 from collections.abc import Iterable
@@ -8,6 +8,7 @@ from email.utils import parsedate_to_datetime
 from urllib.parse import urlsplit
 
 from bridge.plugins import Gone, Rejected, Unavailable
+from sinks import _http
 
 PAUSE = 60.0
 """How long a receiver is left alone that asks for it and does not say how long."""
@@ -38,6 +39,18 @@ class Judgement:
 
     result: Unavailable | Rejected | None
     halts: bool = False
+
+
+def unanswered(error: BaseException, where: str, *, anonymous: bool = False) -> Unavailable:
+    """Why a request had no answer; *where* is the receiver.
+
+    With TLS 1.3 one that misses a client certificate may hang up without a word, so an *anonymous*
+    client is told of that possibility.
+    """
+    why = _http.why(error)
+    if anonymous and why in {_http.BROKEN, _http.HUNG_UP}:
+        why += "; does it want a client certificate?"
+    return Unavailable(f"{where}: {why}")
 
 
 def judge(answer: Answer, now: datetime, hidden: Iterable[str] = ()) -> Judgement:

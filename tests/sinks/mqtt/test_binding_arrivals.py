@@ -5,7 +5,7 @@ import json
 import pytest
 
 from bridge.policy.message import APPROVE, Malformed, NotForUs, read
-from sinks.mqtt.subscription import Arrival, body_of, headers_of
+from sinks.mqtt.binding import Arrival, body_of, headers_of
 
 EVENT = "602D9444-D2CD-49C7-8624-8643E7171297"
 BODY = json.dumps({"eventId": EVENT, "approver": "orders"}).encode()

@@ -1,4 +1,4 @@
-"""What the collector's answers mean, by the codes that Splunk documents; pure."""
+"""What the collector's answers mean, by the codes that Splunk documents; and what no answer is."""
 
 import re
 from collections.abc import Mapping
@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bridge.plugins import Unavailable
+from sinks import _http
 
 SLOW = 60.0
 """Seconds until another try at what somebody has to put right first."""
@@ -67,6 +68,11 @@ class Refused:
 
 
 Verdict = Accepted | Refused | Unavailable
+
+
+def unanswered(error: BaseException, url: str) -> Unavailable:
+    """Why a request to *url* had no answer."""
+    return Unavailable(f"{url}: {_http.why(error)}")
 
 
 def judge(answer: Answer, *secrets: str) -> Verdict:

@@ -1,12 +1,19 @@
-"""What each status means, and how little of an answer is repeated."""
+"""What each status means, how little of an answer is repeated, and words for no answer."""
 
+import contextlib
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
+import aiohttp
 import pytest
 
 from bridge.plugins import Gone, Rejected, Unavailable
-from sinks.webhook.answers import Answer, judge, pause
+from sinks.webhook.errors import Answer, judge, pause, unanswered
+
+
+def every(kind: type[BaseException]) -> set[type[BaseException]]:
+    return {kind}.union(*(every(each) for each in kind.__subclasses__()))
+
 
 NOW = datetime(2026, 11, 15, 18, 0, 0, tzinfo=UTC)
 
@@ -137,3 +144,16 @@ def test_its_words_repeat_no_secret_of_ours():
     hidden = ["t0p-s3cret", "t0p-s3cret-long", "/hook?k=t0p-s3cret"]
     said = str(judge(Answer(400, body), NOW, hidden).result)
     assert said == 'it answered 400 ({"error": "bad token *** in ***"})'
+
+
+@pytest.mark.parametrize("kind", sorted(every(aiohttp.ClientError), key=str), ids=str)
+def test_whatever_aiohttp_raises_has_words(kind):
+    error = kind.__new__(kind)
+    for name in ("os_error", "certificate_error", "_os_error", "_certificate_error"):
+        with contextlib.suppress(AttributeError):
+            setattr(error, name, OSError(5, "Input/output error"))
+    with contextlib.suppress(AttributeError):
+        error.status = 502
+    said = str(unanswered(error, "https://a.example"))
+    assert said.startswith("https://a.example: ")
+    assert len(said) > len("https://a.example: ")

@@ -1,0 +1,52 @@
+"""A CloudEvent as a Kafka record: the CloudEvents Kafka protocol binding, and any format; pure."""
+
+from datetime import datetime
+from typing import Literal, NamedTuple
+
+from cloudevents.core.bindings import kafka
+from cloudevents.core.formats.json import JSONFormat
+from cloudevents.core.v1.event import CloudEvent as SdkEvent
+
+from bridge.plugins import CloudEvent, Format
+
+STRUCTURED = b"application/cloudevents+json; charset=UTF-8"
+_FORMAT = JSONFormat()
+_OVERHEAD = 128
+"""What record and batch add to the parts of a record, at most and in bytes, without compression."""
+
+
+class Record(NamedTuple):
+    """What the producer sends; the key keeps all news of one scheduled event in one partition."""
+
+    key: bytes
+    value: bytes
+    headers: list[tuple[str, bytes]]
+
+    @property
+    def size(self) -> int:
+        """Bytes, about."""
+        headers = sum(len(name.encode()) + len(value) + 4 for name, value in self.headers)
+        return len(self.key) + len(self.value) + headers + _OVERHEAD
+
+
+def encode(cloudevent: CloudEvent, mode: Literal["binary", "structured"]) -> Record:
+    return _binary(cloudevent) if mode == "binary" else _structured(cloudevent)
+
+
+def encode_as(cloudevent: CloudEvent, form: Format) -> Record:
+    """In another format, under the same key. Raises `Rejected` when that has no words for it."""
+    content_type = [("content-type", form.content_type.encode())]
+    return Record(cloudevent.key.encode(), form.encode(cloudevent), content_type)
+
+
+def _structured(cloudevent: CloudEvent) -> Record:
+    """The body is the structured form already, the same bytes on every transport."""
+    return Record(cloudevent.key.encode(), cloudevent.body, [("content-type", STRUCTURED)])
+
+
+def _binary(cloudevent: CloudEvent) -> Record:
+    attributes = cloudevent.envelope
+    data = attributes.pop("data")
+    attributes["time"] = datetime.fromisoformat(attributes["time"])
+    message = kafka.to_binary(SdkEvent(attributes, data), _FORMAT)
+    return Record(cloudevent.key.encode(), message.value, list(message.headers.items()))

@@ -1,0 +1,80 @@
+"""CloudEvents as Kafka records, read back by the SDK as an independent oracle."""
+
+import json
+from datetime import datetime
+
+import pytest
+from cloudevents.core.bindings import kafka as sdk
+from cloudevents.core.formats.json import JSONFormat
+from support.cloudevents import HOSTILE, LARGEST, make
+
+from bridge.plugins import (
+    open_format,
+)
+from sinks.kafka import KafkaSettings
+from sinks.kafka.binding import encode, encode_as
+
+
+def configured(**keys) -> KafkaSettings:
+    given = {"type": "kafka", "bootstrap_servers": ["127.0.0.1:9092"]}
+    return KafkaSettings.model_validate(given | keys)
+
+
+def test_a_binary_record_has_attributes_in_headers_and_data_as_value():
+    cloudevent = make(1, key="A-1")
+    record = encode(cloudevent, "binary")
+    headers = dict(record.headers)
+    assert record.key == b"A-1"
+    assert json.loads(record.value) == cloudevent.data
+    assert len(headers) == len(record.headers)
+    assert headers.pop("content-type") == b"application/json"
+    expected = {
+        f"ce_{name}": str(value).encode()
+        for name, value in cloudevent.attributes.items()
+        if name != "datacontenttype"
+    }
+    assert headers == expected
+    assert headers["ce_severitynumber"] == b"13"
+    assert headers["ce_time"] == b"2026-11-15T18:14:48Z"
+
+
+def test_a_record_in_another_format_has_its_bytes_and_content_type_and_the_usual_key():
+    cloudevent, form = make(key="A-1"), open_format(configured(format="slack"))
+    record = encode_as(cloudevent, form)
+    assert (record.key, record.value) == (b"A-1", form.encode(cloudevent))
+    assert record.headers == [("content-type", b"application/json")]
+
+
+def test_a_structured_record_is_the_body_itself():
+    cloudevent = make(1, key="A-1")
+    record = encode(cloudevent, "structured")
+    assert (record.key, record.value) == (b"A-1", cloudevent.body)
+    assert record.headers == [("content-type", b"application/cloudevents+json; charset=UTF-8")]
+
+
+@pytest.mark.parametrize("mode", ["binary", "structured"])
+@pytest.mark.parametrize("data", [{}, {"description": HOSTILE}], ids=["plain", "hostile"])
+def test_the_sdk_reads_what_we_write(mode, data):
+    cloudevent = make(1, **data)
+    record = encode(cloudevent, mode)
+    message = sdk.KafkaMessage(dict(record.headers), record.key, record.value)
+    read = (sdk.from_binary if mode == "binary" else sdk.from_structured)(message, JSONFormat())
+    attributes = dict(cloudevent.attributes)
+    attributes["time"] = datetime.fromisoformat(attributes["time"])
+    got = {name: value for name, value in read.get_attributes().items() if value is not None}
+    got["severitynumber"] = int(got["severitynumber"])
+    assert got == attributes
+    assert read.get_data() == cloudevent.data
+
+
+@pytest.mark.parametrize("mode", ["binary", "structured"])
+def test_two_records_do_not_mix(mode):
+    first, second = make(1), make(2)
+    one, _ = encode(first, mode), encode(second, mode)
+    assert first.id.encode() in one.value + b"".join(value for _, value in one.headers)
+    assert encode(first, mode) == one
+
+
+def test_the_size_of_a_record_is_about_right():
+    record = encode(make(size=LARGEST), "structured")
+    assert LARGEST < record.size < LARGEST + 400

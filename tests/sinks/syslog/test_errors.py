@@ -1,0 +1,19 @@
+"""What the syslog sink says of a receiver that is gone."""
+
+import ssl
+
+import pytest
+
+from sinks.syslog.errors import why
+
+
+@pytest.mark.parametrize("error", [ConnectionResetError(), BrokenPipeError(), ssl.SSLEOFError()])
+def test_one_who_hangs_up_is_said_to(error):
+    assert why(error) == "it hung up"
+
+
+def test_over_tls_to_hang_up_may_be_about_certificates():
+    assert why(ConnectionResetError(), tls=True).startswith(
+        "it hung up, as it also does on a client"
+    )
+    assert why(ConnectionRefusedError(), tls=True) == "nothing listens there"
