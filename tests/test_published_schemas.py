@@ -11,7 +11,7 @@ import pytest
 import yaml
 from support.world import published
 
-from bridge.core.envelope import PREFIX
+from bridge.core.cloudevent import PREFIX
 from bridge.core.messages import KINDS
 from bridge.policy.message import APPROVE
 

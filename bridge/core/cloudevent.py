@@ -3,7 +3,27 @@
 import json
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
+
+PREFIX = "azure.scheduledevents."
+TransitionKind = Literal["scheduled", "updated", "started", "completed", "canceled"]
+TRANSITIONS: frozenset[str] = frozenset(get_args(TransitionKind))
+"""What can happen to a scheduled event."""
+LONGEST = 32
+"""What syslog has room for as MSGID, in printable ASCII."""
+_TYPE = re.compile(r"(?:azure\.scheduledevents\.)?(.*?)(?:\.v[0-9]+)?")
+_UNFIT = re.compile(r"[^a-z0-9-]")
+
+
+def short_type(type_: str) -> str:
+    """What stands between prefix and version: `started`, `approval.granted`."""
+    found = _TYPE.fullmatch(type_)
+    return found[1] if found else type_
+
+
+def full_type(kind: str) -> str:
+    """The type of what we publish, from its short form."""
+    return f"{PREFIX}{kind}.v1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +45,16 @@ class CloudEvent:
         return cls(envelope["id"], envelope["type"], envelope["partitionkey"], body)
 
     @property
+    def kind(self) -> str:
+        """Its type without prefix and version."""
+        return short_type(self.type)
+
+    @property
+    def is_transition(self) -> bool:
+        """Whether it tells what happened to a scheduled event."""
+        return self.kind in TRANSITIONS
+
+    @property
     def envelope(self) -> dict[str, Any]:
         """Attributes and data as one object, as in `body`; a fresh one at each call."""
         decoded: dict[str, Any] = json.loads(self.body)
@@ -43,24 +73,15 @@ class CloudEvent:
         return data
 
 
-LONGEST = 32
-"""What syslog has room for as MSGID, in printable ASCII."""
-
-_KIND = re.compile(r"(?:azure\.scheduledevents\.)?(.*?)(?:\.v[0-9]+)?")
-_TRANSITIONS = frozenset({"scheduled", "updated", "started", "completed", "canceled"})
-_UNFIT = re.compile(r"[^a-z0-9-]")
-
-
 def kind_of(cloudevent: CloudEvent) -> str:
-    """What stands between prefix and version in its type: `started`, `approval.granted`."""
-    found = _KIND.fullmatch(cloudevent.type)
-    return found[1] if found else cloudevent.type
+    """What stands between prefix and version in its type."""
+    return cloudevent.kind
 
 
 def class_id(cloudevent: CloudEvent) -> str:
     """`azse.reboot.started` for a transition, else `azse.` and its kind: `azse.source.degraded`."""
-    kind = kind_of(cloudevent)
-    if kind not in _TRANSITIONS:
+    kind = cloudevent.kind
+    if not cloudevent.is_transition:
         return f"azse.{kind}"[:LONGEST]
     room = LONGEST - len(f"azse..{kind}")
     event_type = _UNFIT.sub("", str(cloudevent.data.get("eventType")).lower())

@@ -5,9 +5,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from bridge.core.cloudevent import TransitionKind
 from bridge.core.ids import digest, number, timestamp
 from bridge.core.model import SCHEDULED, STARTED, Document, ScheduledEvent
-from bridge.core.state import Ended, Facts, State, Step, Tracked, Transition, What
+from bridge.core.state import Ended, Facts, State, Step, Tracked, Transition
 
 SETTLING = timedelta(minutes=5)
 """How long absence proves nothing, once the service may be enabling itself again."""
@@ -125,7 +126,7 @@ def _first(known: Tracked, facts: Facts) -> tuple[Tracked, list[Transition]]:
     """Announce what has come into sight, or into scope."""
     if not in_scope(known, facts):
         return known, []
-    what: What = "started" if known.event.status == STARTED else "scheduled"
+    what: TransitionKind = "started" if known.event.status == STARTED else "scheduled"
     states = {digest(known.event): 1}
     happened = Transition(what, known.event, known.life, known.affected)
     since = known.since or facts.now
@@ -183,7 +184,7 @@ def _absent(
         return replace(known, missing_since=since), []
     if not known.announced:
         return None, []
-    what: What = "completed" if _was_done(known, since, facts) else "canceled"
+    what: TransitionKind = "completed" if _was_done(known, since, facts) else "canceled"
     inferred = event.status != STARTED or not facts.watching
     return None, [Transition(what, event, known.life, known.affected, event.status, inferred)]
 

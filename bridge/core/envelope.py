@@ -5,12 +5,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from bridge.core.cloudevent import CloudEvent
+from bridge.core.cloudevent import CloudEvent, full_type
 from bridge.core.ids import safe_id, safe_name
 from bridge.core.model import writable
 from bridge.core.observer import Observer
 
-PREFIX = "azure.scheduledevents."
 LIMIT = 65536
 """The size that every CloudEvents intermediary must forward."""
 
@@ -123,7 +122,7 @@ def _encode(letter: Letter, observer: Observer) -> CloudEvent:
     subject = safe_id(letter.event_id) if letter.event_id else safe_name(observer.name)
     attributes: dict[str, Any] = {
         "specversion": "1.0",
-        "type": f"{PREFIX}{letter.kind}.v1",
+        "type": full_type(letter.kind),
         "source": observer.events_source(),
         "id": letter.id,
         "time": letter.time,
@@ -140,4 +139,4 @@ def _encode(letter: Letter, observer: Observer) -> CloudEvent:
     if letter.causation:
         attributes["causationid"] = safe_id(letter.causation)
     body = JSONFormat().write(Built(attributes, letter.data))
-    return CloudEvent(letter.id, f"{PREFIX}{letter.kind}.v1", subject, body)
+    return CloudEvent(letter.id, full_type(letter.kind), subject, body)

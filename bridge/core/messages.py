@@ -5,17 +5,17 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Literal, get_args
 
-from bridge.core.cloudevent import CloudEvent
+from bridge.core.cloudevent import CloudEvent, TransitionKind
 from bridge.core.envelope import Letter, write
 from bridge.core.ids import digest, identify, number, timestamp
 from bridge.core.model import SCHEDULED, ScheduledEvent
 from bridge.core.observer import Observer
-from bridge.core.state import Tracked, Transition, What
+from bridge.core.state import Tracked, Transition
 
 News = Literal["degraded", "recovered", "snapshot"]
 Became = Literal["recorded", "granted", "refused", "failed", "due"]
 KINDS = (
-    *get_args(What),
+    *get_args(TransitionKind),
     *(f"approval.{became}" for became in get_args(Became)),
     *(f"source.{news}" for news in get_args(News)),
     "bridge.audited",

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from bridge.core.cloudevent import CloudEvent, kind_of
+from bridge.core.cloudevent import CloudEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,5 +47,5 @@ _OF_ITS_OWN = {
 def severity(cloudevent: CloudEvent) -> Severity:
     """Its row in the table, by its kind and the `severitynumber` that it was published with."""
     number = cloudevent.attributes["severitynumber"]
-    own = _OF_ITS_OWN.get((kind_of(cloudevent), number))
+    own = _OF_ITS_OWN.get((cloudevent.kind, number))
     return own or next((row for row in _USUAL if number >= row.otel), CALM)

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
+from bridge.core.cloudevent import TransitionKind
 from bridge.core.model import ScheduledEvent
 
-What = Literal["scheduled", "updated", "started", "completed", "canceled"]
 REHEARSED = 0
 """The life of a drill. Azure's begin at 1, so what is said of a drill is said of no event."""
 
@@ -69,7 +69,7 @@ class Facts:
 class Transition:
     """What happened to a scheduled event, as far as one can tell."""
 
-    what: What
+    what: TransitionKind
     event: ScheduledEvent
     life: int
     affected: bool | None

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from bridge.common.supervise import attempt
 from bridge.core.cloudevent import CloudEvent
 from bridge.delivery.results import began, given_up
-from bridge.delivery.rules import is_transition, wanted
+from bridge.delivery.rules import wanted
 from bridge.journal import Journal, Row, Verdict
 from bridge.journal.cursors import backlog
 from bridge.plugins import Format, SinkSettings, open_format
@@ -46,7 +46,7 @@ class Outgoing:
     async def _unsent(self, row: Row) -> Verdict | None:
         if not wanted(row.event, self.settings.only) or not await self._has_words_for(row.event):
             return Verdict(row.event.id, "filtered", tried=False)
-        if self.settings.stale == "skip" and is_transition(row.event):
+        if self.settings.stale == "skip" and row.event.is_transition:
             late = await self.journal.run(
                 lambda store: store.overtaken(self.name, row.event.key, row.seq)
             )

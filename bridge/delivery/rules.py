@@ -18,7 +18,7 @@ def wanted(event: CloudEvent, only: Only) -> bool:
     """Whether the filters let it pass; `event_types` judges transitions only."""
     if only.types is not None and not _matches(event.type, only.types):
         return False
-    if only.event_types is None or not is_transition(event):
+    if only.event_types is None or not event.is_transition:
         return True
     return _matches(str(event.data["eventType"]), only.event_types)
 
@@ -27,15 +27,9 @@ def _matches(value: str, globs: list[str]) -> bool:
     return any(fnmatchcase(value, glob) for glob in globs)
 
 
-def is_transition(event: CloudEvent) -> bool:
-    """Only what happened to a scheduled event can be overtaken by what happened next."""
-    name = event.type.removeprefix("azure.scheduledevents.")
-    return name.partition(".")[0] in {"scheduled", "updated", "started", "completed", "canceled"}
-
-
 def notice_left(event: CloudEvent, now: float) -> float | None:
     """Seconds until Azure goes ahead; None when nothing is waiting for that."""
-    if not is_transition(event):
+    if not event.is_transition:
         return None
     data: dict[str, Any] = event.data
     if data["status"] != "Scheduled" or not data["notBefore"]:
@@ -52,7 +46,7 @@ def shortest_notice(events: Iterable[CloudEvent], now: float) -> float | None:
 
 def may_approve(event: CloudEvent) -> bool:
     """Whether this VM has a vote on it: announced, not begun, open to approval, and about us."""
-    if not is_transition(event):
+    if not event.is_transition:
         return False
     data = event.data
     mine = data["observer"]["affected"] is True

@@ -13,6 +13,7 @@ from typing import Any
 from bridge.app.lifecycle import run as run_bridge
 from bridge.common import log
 from bridge.config import load
+from bridge.core.cloudevent import short_type
 from bridge.demo.extras import NotInstalled
 from bridge.demo.kafka import APPROVALS, EVENTS, Cluster, Service
 from bridge.demo.mqtt import SOURCE, plant_floor
@@ -132,7 +133,7 @@ async def _say_when_done(simulator: Simulator) -> None:
 
 def _sentence(envelope: dict[str, Any]) -> str | None:
     """One CloudEvent for a person; None for those about the bridge itself."""
-    what = envelope["type"].removeprefix("azure.scheduledevents.").removesuffix(".v1")
+    what = short_type(envelope["type"])
     data = envelope["data"]
     if "eventType" not in data:
         return None

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from bridge.core.cloudevent import short_type
 from bridge.demo.extras import need
 
 APPROVALS = "azure/scheduled-events/approvals"
@@ -58,7 +59,7 @@ class PlantFloor:
             await self.client.disconnect()
 
     async def _hear(self, envelope: dict[str, Any]) -> None:
-        what = envelope["type"].removeprefix("azure.scheduledevents.").removesuffix(".v1")
+        what = short_type(envelope["type"])
         data = envelope["data"]
         if data.get("status") is None or data.get("eventType") != "Freeze":
             return

@@ -5,13 +5,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from bridge.core.cloudevent import short_type
 from bridge.core.ids import timestamp
 from bridge.policy.drill import Ballot, Drill
 from bridge.policy.require import ANYBODY
 from bridge.policy.votes import Vote
 
 _Json = dict[str, Any]
-_PREFIX = "azure.scheduledevents."
 _FINE = frozenset({"delivered", "filtered"})
 
 
@@ -102,7 +102,7 @@ def _vote(drill: Drill, vote: Vote) -> _Json:
 
 
 def _is_refusal(row: _Json) -> bool:
-    return str(row["cloudevent"]["type"]).startswith(f"{_PREFIX}approval.refused.")
+    return short_type(str(row["cloudevent"]["type"])) == "approval.refused"
 
 
 def _refusal(drill: Drill, cloudevent: _Json) -> _Json:

@@ -3,17 +3,14 @@
 import json
 from typing import Any
 
-from bridge.core.cloudevent import CloudEvent
+from bridge.core.cloudevent import PREFIX, TRANSITIONS, CloudEvent, full_type
 from bridge.core.ids import safe_id
 from bridge.core.state import Tracked
 from bridge.journal.drills import rehearsed
 from bridge.journal.retention import used
 from bridge.journal.store import Store, decode_tracked, newest
 
-_TRANSITIONS = frozenset(
-    f"azure.scheduledevents.{what}.v1"
-    for what in ("scheduled", "updated", "started", "completed", "canceled")
-)
+_TRANSITIONS = frozenset(full_type(kind) for kind in TRANSITIONS)
 _LOOK_BACK = 10_000
 
 
@@ -83,7 +80,7 @@ def outcomes(store: Store, approval_id: str) -> list[dict[str, Any]]:
     """What was published about one approval, oldest first, as far back as it is looked."""
     rows = store.connection.execute(
         "SELECT body FROM outbox WHERE type GLOB ? ORDER BY seq DESC LIMIT ?",
-        ("azure.scheduledevents.approval.*", _LOOK_BACK),
+        (f"{PREFIX}approval.*", _LOOK_BACK),
     )
     told = (json.loads(body) for (body,) in rows)
     return [one for one in told if one["data"]["approvalId"] == approval_id][::-1]

@@ -13,12 +13,12 @@ from typing import Any
 
 from bridge.common.signatures import HEADERS, ID, SIGNATURE, TIMESTAMP, is_signed
 from bridge.common.strictjson import decode
+from bridge.core.cloudevent import PREFIX, full_type
 from bridge.policy.votes import DECISIONS, Approval
 
 LARGEST = 64 * 1024
 MOST_EVENTS = 100
-APPROVE = "azure.scheduledevents.approve.v1"
-_OURS = "azure.scheduledevents."
+APPROVE = full_type("approve")
 _TEXT_LIMIT = 512
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 _ATTRIBUTE = re.compile(r"ce[_-]([a-z0-9]+)")
@@ -146,7 +146,7 @@ def _must_be_json(kind: str) -> None:
 def _refuse_stranger(attributes: Mapping[str, Any]) -> None:
     """What else we publish may come by here; whatever is wrong with it, it is not for us."""
     kind = attributes.get("type")
-    if isinstance(kind, str) and kind.startswith(_OURS) and kind != APPROVE:
+    if isinstance(kind, str) and kind.startswith(PREFIX) and kind != APPROVE:
         raise NotForUs(f"its type is {kind[:_TEXT_LIMIT]}")
 
 

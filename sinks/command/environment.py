@@ -4,12 +4,11 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from bridge.plugins import CloudEvent, Unavailable, plain_environment
+from bridge.plugins import CloudEvent, Unavailable, kind_of, plain_environment
 from sinks.command.settings import CommandSettings
 
 LONGEST = 8192
 """Characters of one variable; Windows allows 32767 for all of them. stdin has everything."""
-_PREFIX = "azure.scheduledevents."
 _DATA = {
     "EVENT_ID": "eventId",
     "EVENT_TYPE": "eventType",
@@ -48,7 +47,7 @@ def variables(cloudevent: CloudEvent, now: float) -> dict[str, str]:
     told = {name: _text(data.get(key)) for name, key in _DATA.items()}
     return {
         **told,
-        "EVENT_KIND": _text(cloudevent.type.removeprefix(_PREFIX).removesuffix(".v1")),
+        "EVENT_KIND": _text(kind_of(cloudevent)),
         "EVENT_RESOURCES": _joined(data.get("resources") or ()),
         "EVENT_SECONDS_LEFT": _left(data, now),
         "EVENT_VM": _text(observer.get("vm")),

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from cloudevents.core.formats.json import JSONFormat
 
-from bridge.plugins import CloudEvent, Format, Place, Unavailable
+from bridge.plugins import CloudEvent, Format, Place, Unavailable, kind_of
 from sinks.mqtt.settings import MqttSettings
 
 STRUCTURED = "application/cloudevents+json; charset=utf-8"
@@ -55,7 +55,7 @@ class Binding:
 
         Raises `Rejected` when its format has no words for it.
         """
-        kind = _kind(cloudevent)
+        kind = kind_of(cloudevent)
         keep = self.settings.retain_state
         topic = self.topic_of(cloudevent.key)
         payload, properties = self._content(cloudevent)
@@ -112,10 +112,6 @@ def _binary(cloudevent: CloudEvent) -> tuple[bytes, dict[str, Any]]:
 def _described(content_type: str) -> dict[str, Any]:
     text = "json" in content_type or content_type.startswith("text/")
     return {"ContentType": content_type, "PayloadFormatIndicator": int(text)}
-
-
-def _kind(cloudevent: CloudEvent) -> str:
-    return cloudevent.type.removeprefix("azure.scheduledevents.").removesuffix(".v1")
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ import jsonschema_rs
 from support.world import NOON, OBSERVER, scheduled_event
 
 from bridge.core import messages
-from bridge.core.cloudevent import CloudEvent
+from bridge.core.cloudevent import CloudEvent, TransitionKind
 from bridge.core.envelope import LIMIT
 from bridge.core.observer import Observer
-from bridge.core.state import Transition, What
+from bridge.core.state import Transition
 
 # kind, its schema, and how severe it is when it is about a reboot.
 TABLE = [
@@ -49,7 +49,7 @@ def refusing_constants(name: str) -> Any:
 
 
 def check(made: CloudEvent) -> dict[str, Any]:
-    """What holds for each message, whatever went into it; returns its data."""
+    """TransitionKind holds for each message, whatever went into it; returns its data."""
     assert len(made.body) <= LIMIT
     envelope = json.loads(made.body.decode("utf-8"), parse_constant=refusing_constants)
     json.dumps(envelope, ensure_ascii=False).encode("utf-8")
@@ -69,5 +69,5 @@ def told(happened: Transition, observer: Observer = OBSERVER, now: datetime = NO
     return messages.transition(happened, observer, now, 5)
 
 
-def happening(what: What, **changes: Any) -> Transition:
+def happening(what: TransitionKind, **changes: Any) -> Transition:
     return Transition(what, scheduled_event(**changes), 1, affected=True)

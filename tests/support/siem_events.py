@@ -10,9 +10,9 @@ from support.world import EVENT_ID, NOON, OBSERVER, published, scheduled_event
 
 from bridge.approvals.outcomes import Outcome, Voice, outcome
 from bridge.core import messages
-from bridge.core.cloudevent import CloudEvent
+from bridge.core.cloudevent import CloudEvent, TransitionKind
 from bridge.core.observer import Observer
-from bridge.core.state import Tracked, Transition, What
+from bridge.core.state import Tracked, Transition
 
 PIECES = (
     *("\n", "\r", "\r\n", "|", "=", "^", "\t", "\\", "\\n", "\x00", "\x1b[31m", "\x7f", "\x85"),
@@ -74,7 +74,7 @@ def hostile(draw: Any) -> CloudEvent:
 
 def _transition(draw: Any, observer: Observer) -> CloudEvent:
     found = Transition(
-        what=draw(st.sampled_from(get_args(What))),
+        what=draw(st.sampled_from(get_args(TransitionKind))),
         event=draw(scheduled_events),
         life=1,
         affected=draw(st.sampled_from([None, True, False])),

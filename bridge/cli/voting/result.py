@@ -7,9 +7,10 @@ from typing import Any
 
 from bridge.cli.text import clock, printable
 from bridge.cli.voting.ballot import Ballot
+from bridge.core.cloudevent import short_type
 from bridge.policy.require import ANYBODY
 
-_PREFIX, _APPROVAL = "azure.scheduledevents.", "approval."
+_APPROVAL = "approval."
 _OVER = {
     "started": "the event has started meanwhile",
     "completed": "the event is over meanwhile",
@@ -136,7 +137,7 @@ def _records(cloudevent: Mapping[str, Any]) -> bool:
 
 def short(cloudevent: Mapping[str, Any]) -> str:
     """`approval.granted` for `azure.scheduledevents.approval.granted.v1`."""
-    return str(cloudevent["type"]).removeprefix(_PREFIX).removesuffix(".v1")
+    return short_type(str(cloudevent["type"]))
 
 
 def lines(verdicts: Iterable[Verdict], now: datetime) -> str:

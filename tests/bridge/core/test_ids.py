@@ -15,7 +15,7 @@ from support.world import EVENT_ID, INSTANCE, NOON, scheduled_event
 
 from bridge.approvals.outcomes import Outcome, Voice, outcome
 from bridge.core import messages
-from bridge.core.envelope import PREFIX
+from bridge.core.cloudevent import PREFIX
 from bridge.core.ids import NAMESPACE, digest, identify, number, safe_id, safe_name, timestamp
 from bridge.core.model import Instance, parse_time
 from bridge.core.observer import Observer

@@ -22,10 +22,9 @@ from support.world import (
 )
 
 from bridge.core import messages
-from bridge.core.cloudevent import CloudEvent
+from bridge.core.cloudevent import CloudEvent, TransitionKind
 from bridge.core.diff import SETTLING
 from bridge.core.observer import Observer
-from bridge.core.state import What
 
 EVERY = pytest.mark.parametrize(("kind", "schema", "severity"), TABLE, ids=str)
 
@@ -136,7 +135,7 @@ def test_the_year_one_is_survived():
 
 @pytest.mark.parametrize("what", ["scheduled", "started", "completed"])
 @pytest.mark.parametrize("kind", ["Preempt", "terminate", "Reboot"])
-def test_only_the_start_of_preempt_and_terminate_is_terminal(what: What, kind: str):
+def test_only_the_start_of_preempt_and_terminate_is_terminal(what: TransitionKind, kind: str):
     data = told(happening(what, event_type=kind)).data
 
     assert data["terminal"] is (what == "started" and kind != "Reboot")

@@ -8,7 +8,6 @@ from bridge.delivery.rules import (
     asked_wait,
     attempt_timeout,
     checked,
-    is_transition,
     longest_wait,
     may_approve,
     notice_left,
@@ -59,7 +58,7 @@ def test_both_filters_must_let_it_pass():
 
 
 def test_transitions_are_what_happens_to_a_scheduled_event():
-    assert {kind for kind, event in ALL.items() if is_transition(event)} == TRANSITIONS
+    assert {kind for kind, event in ALL.items() if event.is_transition} == TRANSITIONS
 
 
 DUE = "2026-11-15T18:29:47Z"
