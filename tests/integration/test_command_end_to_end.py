@@ -7,7 +7,9 @@ import signal
 import sqlite3
 import sys
 from contextlib import closing
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.bridge_process import Stage, file_sink, stage
@@ -95,6 +97,7 @@ async def killed_around_its_vote(folder: Path, number: int) -> None:
         reboot(at)
         await at.start(faults={"around_vote": number})
         await until(lambda: at.dead, "a death")
+        assert at.process is not None
         assert at.process.returncode == -signal.SIGKILL
         assert len(asked(at, "SELECT body FROM vote")) == number - 1
         await at.start()
@@ -107,14 +110,14 @@ async def killed_around_its_vote(folder: Path, number: int) -> None:
 
 async def test_a_bridge_that_leaves_takes_its_commands_along(tmp_path):
     script = 'sleep 60 & echo "$! $$" > "$RUNS.part"; mv "$RUNS.part" "$RUNS"; wait'
-    config = {"sinks": sinks(tmp_path, script=script), "stop_grace": "200ms"}
+    config: dict[str, Any] = {"sinks": sinks(tmp_path, script=script), "stop_grace": "200ms"}
     async with stage(tmp_path, **config) as at:
         reboot(at)
         await at.start()
         await at.until((tmp_path / "runs").exists, "a command that runs")
         assert await at.stop() == 0
         for pid in (tmp_path / "runs").read_text().split():
-            await until(lambda pid=pid: over(int(pid)), f"the end of {pid}")
+            await until(partial(over, int(pid)), f"the end of {pid}")
         assert outcomes(at, "granted") == []
         waiting = "SELECT COUNT(*) FROM delivery WHERE sink = 'drain' AND how = 'delivered'"
         assert asked(at, waiting) == [(0,)]

@@ -102,7 +102,7 @@ async def test_a_token_logs_in_until_it_has_run_out(kafka: Broker):
     settings = login(kafka, "OAUTHBEARER", "")
     assert await publish(topic, b"x", **settings, sasl_oauth_token_provider=Token(600)) == [0]
     # aiokafka takes the broker's refusal of a token for a login, and then knows no broker and no topic.
-    late = {"sasl_oauth_token_provider": Token(-600), "request_timeout_ms": 1000}
+    late: dict[str, Any] = {"sasl_oauth_token_provider": Token(-600), "request_timeout_ms": 1000}
     with pytest.raises(UnknownTopicOrPartitionError):
         await publish(topic, b"x", **settings, **late)
 

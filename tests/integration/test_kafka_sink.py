@@ -95,6 +95,7 @@ async def send(made: KafkaSettings, cloudevents) -> list:
 
 async def proved(made: KafkaSettings) -> str:
     """What `seb check --connect` says."""
+    assert sink.check is not None
     return await sink.check(made, PLACE)
 
 

@@ -49,6 +49,7 @@ class Desk:
         async with asyncio.timeout(PATIENCE):
             while len(taken) < count:
                 delivery = await anext(deliveries)
+                assert delivery.ack is not None
                 await delivery.ack()
                 taken.append(delivery)
         return taken

@@ -55,15 +55,15 @@ async def test_an_approval_of_mosquitto_pub_starts_what_mosquitto_sub_read_of(
             assert envelope(told["approval.granted"])["data"]["via"] == "plant"
         assert await at.stop() == 0
         assert sorted(name for post in posts(at) for name in post["eventIds"]) == sorted([one, two])
-        stories = {event: [] for event in (one, two)}
+        stories: dict[str, list[str]] = {event: [] for event in (one, two)}
         for message in found.messages:
             stories.get(envelope(message)["subject"], []).append(kind(message))
         expected = ["scheduled", "approval.granted", "started", "completed"]
         assert stories == {one: expected, two: expected}
         await presence.until(lambda got: len(got) > 1, "birth and end of a bridge that was new")
-        told = [json.loads(each["payload"]) for each in presence.messages]
-        assert [each["status"] for each in told] == ["online", "offline"]
-        assert {each["client"] for each in told} == {f"seb-{told[0]['vmId']}-sink-plant"}
+        lives = [json.loads(each["payload"]) for each in presence.messages]
+        assert [each["status"] for each in lives] == ["online", "offline"]
+        assert {each["client"] for each in lives} == {f"seb-{lives[0]['vmId']}-sink-plant"}
 
 
 async def test_an_approval_that_waited_and_met_two_deaths_is_acted_on_once(
@@ -101,6 +101,11 @@ async def flow(at: Stage) -> None:
         await asyncio.sleep(0.1)
 
 
+async def subscribed(subscriber: Subscriber, before: int) -> None:
+    """Once more than *before*."""
+    await subscriber.until(lambda _: subscriber.subscriptions() > before, "a subscriber")
+
+
 async def again(broker: Mosquitto, proxy: TcpProxy, *found: Subscriber) -> None:
     """The broker dies and comes back; who only listens is back before the bridge is."""
     await asyncio.to_thread(broker.kill)
@@ -108,7 +113,7 @@ async def again(broker: Mosquitto, proxy: TcpProxy, *found: Subscriber) -> None:
     before = [each.subscriptions() for each in found]
     await asyncio.to_thread(broker.start)
     for each, count in zip(found, before, strict=True):
-        await each.until(lambda _, each=each, n=count: each.subscriptions() > n, "a subscriber")
+        await subscribed(each, count)
     await proxy.up()
 
 

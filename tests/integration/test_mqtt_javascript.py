@@ -88,6 +88,7 @@ async def test_we_read_what_it_publishes_as_what_it_meant(mosquitto):
             assert approval.event_id == EVENT
             assert (approval.approver, approval.decision) == ("orders", "hold")
             assert approval.reason == "not ready"
+            assert delivery.ack is not None
             await delivery.ack()
 
 

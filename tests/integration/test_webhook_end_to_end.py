@@ -5,6 +5,7 @@ import contextlib
 import time
 from collections.abc import AsyncIterator
 from email.utils import formatdate
+from functools import partial
 from pathlib import Path
 
 import standardwebhooks
@@ -59,6 +60,10 @@ def story(receiver: Receiver, key: str) -> list[str]:
     return [each.split(".")[2] for each in types.values()]
 
 
+def told(receiver: Receiver, key: str) -> bool:
+    return len(story(receiver, key)) == len(TRANSITIONS)
+
+
 async def test_every_transition_arrives_in_order_whatever_the_receiver_goes_through(
     tmp_path: Path,
 ):
@@ -77,9 +82,7 @@ async def test_every_transition_arrives_in_order_whatever_the_receiver_goes_thro
         for name in names:
             at.world.complete(name)
         for key in keys:
-            await at.until(
-                lambda key=key: len(story(receiver, key)) == len(TRANSITIONS), f"all of {key}"
-            )
+            await at.until(partial(told, receiver, key), f"all of {key}")
         assert await at.stop() == 0
         assert not receiver.answers
         assert at.said("bridge.stopped")[0]["undelivered"] == 0

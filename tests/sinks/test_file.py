@@ -1,3 +1,5 @@
+"""The file sink: whole lines, rotation, full disks, and what its check finds."""
+
 import asyncio
 import errno
 import json
@@ -12,6 +14,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 from support.cloudevents import LARGEST, batch, make
+from support.results import proved
 from support.sink_contract import FarSide, SinkContract, cancel, eventually
 
 from bridge.plugins import Place, Unavailable
@@ -556,14 +559,14 @@ async def test_behind_a_symbolic_link_the_file_itself_is_rotated(tmp_path):
 
 async def test_the_check_of_a_new_path_leaves_nothing_behind(tmp_path):
     path = tmp_path / "a" / "b" / "events.jsonl"
-    assert await sink.check(settings(path), Place()) == f"{path} can be created"
+    assert await proved(sink, settings(path), Place()) == f"{path} can be created"
     assert list(tmp_path.iterdir()) == []
 
 
 async def test_the_check_of_a_file_in_use_changes_nothing(path):
     path.write_bytes(make(1).body + b"\n" + make(2).body[:9])
     before = path.read_bytes(), path.stat().st_mtime_ns
-    assert await sink.check(settings(path), Place()) == f"{path} can be written"
+    assert await proved(sink, settings(path), Place()) == f"{path} can be written"
     assert (path.read_bytes(), path.stat().st_mtime_ns) == before
     assert list(path.parent.iterdir()) == [path]
 
@@ -571,14 +574,14 @@ async def test_the_check_of_a_file_in_use_changes_nothing(path):
 async def test_the_check_says_when_a_file_can_be_written_but_not_rotated(path, monkeypatch):
     path.touch()
     monkeypatch.setattr("tempfile.TemporaryFile", lambda **_: fails(errno.EACCES)())
-    said = await sink.check(settings(path), Place())
+    said = await proved(sink, settings(path), Place())
     assert said == f"{path} can be written, but not rotated: Permission denied"
 
 
 async def test_the_check_finds_what_would_go_wrong(tmp_path):
     (tmp_path / "a").touch()
     with pytest.raises(Unavailable, match="cannot write"):
-        await sink.check(settings(tmp_path / "a" / "b.jsonl"), Place())
+        await proved(sink, settings(tmp_path / "a" / "b.jsonl"), Place())
 
 
 async def test_two_sinks_on_one_path_do_not_mix_their_lines(path):
@@ -629,4 +632,4 @@ async def test_where_directories_cannot_be_opened_files_are_written_all_the_same
 async def test_the_check_of_a_directory_that_takes_no_files_says_so(path, monkeypatch):
     monkeypatch.setattr("tempfile.TemporaryFile", lambda **_: fails(errno.EROFS)())
     with pytest.raises(Unavailable, match="Read-only file system"):
-        await sink.check(settings(path), Place())
+        await proved(sink, settings(path), Place())

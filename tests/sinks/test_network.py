@@ -3,12 +3,12 @@ from socket import gaierror
 
 import pytest
 
-from sinks._network import why
+from sinks._network import Reasons, why
 
 
 def tls_error(reason: str | None) -> ssl.SSLError:
     error = ssl.SSLError(1, "as OpenSSL says it")
-    error.reason = reason
+    vars(error)["reason"] = reason  # OpenSSL has none for some
     return error
 
 
@@ -40,7 +40,7 @@ def test_what_fails_is_said_in_words(error, said):
 
 
 def test_the_most_exact_kind_of_error_speaks():
-    own = {ConnectionError: "it hung up", Exception: lambda error: f"odd: {error}"}
+    own: Reasons = {ConnectionError: "it hung up", Exception: lambda error: f"odd: {error}"}
     assert why(BrokenPipeError(), own) == "it hung up"
     assert why(ConnectionRefusedError(), own) == "nothing listens there"
     assert why(RuntimeError("x"), own) == "odd: x"

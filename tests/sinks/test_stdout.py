@@ -137,6 +137,7 @@ async def _full(far):
 
 async def test_a_line_cut_short_by_a_full_pipe_is_finished_before_the_next_begins(far):
     """Some programs make a shared stdout non-blocking; then a write takes what fits."""
+    assert sys.__stdout__ is not None
     os.set_blocking(sys.__stdout__.fileno(), False)
     await far.stall()
     big = batch(4, size=LARGEST)

@@ -16,8 +16,11 @@ PATIENCE = 30.0
 class Address(Protocol):
     """What both a broker and a proxy before it have."""
 
-    host: str
-    port: int
+    @property
+    def host(self) -> str: ...
+
+    @property
+    def port(self) -> int: ...
 
 
 async def mosquitto_pub(

@@ -4,6 +4,7 @@ import sys
 
 import pytest
 from support.command_runs import command, outcome, plugin
+from support.results import proved
 
 from bridge.plugins import Place, Unavailable
 
@@ -30,10 +31,10 @@ async def test_what_an_operator_can_mend_is_unavailable_and_said_by_the_check_to
         await outcome(settings)
     assert str(entering.value).startswith(said)
     with pytest.raises(Unavailable) as checking:
-        await plugin.check(settings, Place())
+        await proved(plugin, settings, Place())
     assert str(checking.value) == str(entering.value)
 
 
 async def test_the_check_names_the_program_that_it_found():
-    said = await plugin.check(command("sh"), Place())
+    said = await proved(plugin, command("sh"), Place())
     assert said.endswith("/sh is there and may be run")

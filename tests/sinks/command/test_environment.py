@@ -10,6 +10,7 @@ from support.cloudevents import HOSTILE, make
 from support.command_runs import outcome, shell
 from support.world import published
 
+from bridge.plugins import Delivered
 from sinks.command.environment import LONGEST, variables
 
 DUE = datetime.fromisoformat("2026-11-15T18:29:47Z").timestamp()
@@ -84,7 +85,8 @@ async def test_it_sees_neither_our_descriptors_nor_our_environment(monkeypatch, 
     result = await outcome(shell("echo /proc/self/fd/*; env | cut -d= -f1"))
     os.close(reader)
     os.close(writer)
-    words = result.note.split()
+    assert isinstance(result, Delivered)
+    words = (result.note or "").split()
     assert f"/proc/self/fd/{writer}" not in words
     names = {word for word in words if "/" not in word and not word.startswith("EVENT_")}
     assert names == {"PATH", "LANG", "HOME", "PWD"}

@@ -4,6 +4,7 @@ import asyncio
 import os
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,10 @@ from bridge.plugins import Delivered, Unavailable
 from sinks.command import process
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="shell scripts")
+
+
+def over(pid: int) -> bool:
+    return not running_still(pid)
 
 
 def running_still(pid: int) -> bool:
@@ -37,7 +42,7 @@ async def test_a_command_that_takes_too_long_is_stopped_with_all_that_it_started
     assert type(result) is Unavailable
     assert str(result) == "it ran for longer than 300ms and was stopped: begun"
     child = int((tmp_path / "child").read_text())
-    await until(lambda: not running_still(child))
+    await until(partial(over, child))
 
 
 async def test_it_is_asked_to_end_before_it_is_ended(tmp_path):
@@ -71,7 +76,7 @@ async def test_cancelled_it_leaves_nobody_behind(tmp_path, monkeypatch, hurried)
     assert task.cancelled()
     assert time.monotonic() - began < 8
     for pid in (tmp_path / "pids").read_text().split():
-        await until(lambda pid=pid: not running_still(int(pid)))
+        await until(partial(over, int(pid)))
 
 
 async def test_a_daemon_that_it_leaves_on_purpose_holds_nobody_up(tmp_path):

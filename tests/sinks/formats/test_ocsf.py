@@ -98,7 +98,13 @@ def test_drills_and_what_was_left_out_are_marked():
 
 def test_a_record_that_breaks_the_rules_is_found_out():
     record = said(of_kind("started"))
-    for wrong in ({"job": {}}, {"made_up": 1}, {"time": "2026-11-15T12:00:00Z"}, {"type_uid": 1}):
+    wrongs: list[dict[str, object]] = [
+        {"job": {}},
+        {"made_up": 1},
+        {"time": "2026-11-15T12:00:00Z"},
+        {"type_uid": 1},
+    ]
+    for wrong in wrongs:
         with pytest.raises(jsonschema_rs.ValidationError):
             RULES.validate(record | wrong)
 

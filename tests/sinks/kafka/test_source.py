@@ -102,6 +102,7 @@ approvals:
     assert {key: getattr(own, key) for key in KafkaApprovals.SHARED} == {
         key: getattr(bus, key) for key in KafkaApprovals.SHARED
     }
+    assert isinstance(own, KafkaApprovals)
     assert own.topic == "approvals"
 
 

@@ -1,6 +1,7 @@
 """What `seb check --connect` does at an MQTT server."""
 
 from support.mqtt_sending import PLACE, settings
+from support.results import proved
 from support.scripted_mqtt import (
     scripted_mqtt,
 )
@@ -10,7 +11,7 @@ from sinks.mqtt import sink
 
 async def test_the_check_uses_a_client_id_of_its_own_and_publishes_nothing():
     async with scripted_mqtt() as server:
-        said = await sink.check(settings(server.port, birth_topic="b"), PLACE)
+        said = await proved(sink, settings(server.port, birth_topic="b"), PLACE)
         assert server.published == []
     assert b"seb-vm-1-sink-plant-check" in server.connects[0]
     assert f"was let in at 127.0.0.1:{server.port} by MQTT 5 without TLS" in said

@@ -13,6 +13,7 @@ from support.cloudevents import batch, make
 from support.mosquitto import Mosquitto, must_be_ours
 from support.mosquitto_clients import mosquitto_sub
 from support.mqtt_proxy import mqtt_proxied
+from support.results import proved
 from support.sink_contract import PATIENCE
 
 from bridge.plugins import CloudEvent, Place, Rejected, Unavailable
@@ -312,6 +313,6 @@ async def test_the_check_says_how_it_was_let_in(broker, certificates, mine):
     tls = {"ca": str(certificates.authority)}
     made = settings(broker.ports["TLS"], mine, tls=tls)
     async with sink.open(made, place(mine)) as sending:
-        said = await sink.check(made, place(mine))
+        said = await proved(sink, made, place(mine))
         assert list(await sending([make()])) == [None]
     assert said.startswith(f"was let in at 127.0.0.1:{broker.ports['TLS']} by MQTT 5 over TLS")

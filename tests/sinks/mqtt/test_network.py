@@ -62,9 +62,12 @@ def test_what_we_use_of_paho_beyond_its_interface_is_there():
 
 def test_a_message_that_paho_cannot_read_still_has_a_number():
     message = unreadable(0x33, b"\x00\x03a/b\x01\x02\x05broken")
+    assert message is not None
     assert (message.mid, message.qos, message.retain, message.topic) == (0x0102, 1, True, "a/b")
     assert message.payload == b"\x00\x03a/b\x01\x02\x05broken"
-    assert unreadable(0x30, b"\x00\x01a").mid == 0
+    without = unreadable(0x30, b"\x00\x01a")
+    assert without is not None
+    assert without.mid == 0
 
 
 @pytest.mark.parametrize("packet", [b"", b"\x00", b"\x00\x05a", b"\x00\x01a\x01"])

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from bridge.config import load
 from bridge.plugins import TLS, Place, SinkSettings
 from sinks.mqtt import MqttSettings
-from sinks.mqtt.settings import name_client
+from sinks.mqtt.settings import Connection, name_client
 
 PLACE = Place({"vm_id": "id/1", "vm_name": "web-1", "observer": "web~1"}, sink="plant")
 LOGIN = {"username": "ann", "password": "s3cret"}
@@ -80,7 +80,9 @@ def test_the_version_may_be_written_as_a_number(written):
 def test_the_version_may_stand_in_the_file_without_quotes(tmp_path, written):
     file = tmp_path / "config.yaml"
     file.write_text(f"sinks: {{plant: {{type: mqtt, host: 127.0.0.1, version: {written}}}}}")
-    assert load(file, {}).sinks["plant"].version == written
+    made = load(file, {}).sinks["plant"]
+    assert isinstance(made, MqttSettings)
+    assert made.version == written
 
 
 @pytest.mark.parametrize("written", ["4", 3.1, True, None, "3.1"], ids=repr)
@@ -185,7 +187,8 @@ def test_it_says_what_it_will_do_and_no_secret():
 
 def test_the_settings_are_those_of_every_sink_and_the_connection_has_no_client_id():
     assert issubclass(MqttSettings, SinkSettings)
-    assert "client_id" not in MqttSettings.__mro__[1].model_fields
+    assert MqttSettings.__mro__[1] is Connection
+    assert "client_id" not in Connection.model_fields
 
 
 GUIDE = (Path(__file__).parents[3] / "docs/sinks/mqtt.md").read_text(encoding="utf-8")

@@ -136,6 +136,7 @@ approvals:
     assert {key: getattr(own, key) for key in MqttApprovals.SHARED} == {
         key: getattr(plant, key) for key in MqttApprovals.SHARED
     }
+    assert isinstance(own, MqttApprovals)
     assert own.client_id is None
 
 

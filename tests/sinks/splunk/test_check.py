@@ -1,6 +1,7 @@
 """What `seb check --connect` proves of a collector."""
 
 import pytest
+from support.results import proved
 from support.splunk_sending import PLACE, configured
 from support.splunk_server import TOKEN, Token
 
@@ -9,7 +10,7 @@ from sinks.splunk import sink
 
 
 async def test_its_check_tries_the_token_and_publishes_nothing(slow):
-    said = await sink.check(configured(slow.url, acknowledge=True, index="main"), PLACE)
+    said = await proved(sink, configured(slow.url, acknowledge=True, index="main"), PLACE)
     assert said == (
         f"reached {slow.url}, which takes the token and acknowledges; nothing was published; "
         "whether index main is open to it, the first event shows"
@@ -28,10 +29,10 @@ async def test_its_check_tries_the_token_and_publishes_nothing(slow):
 async def test_its_check_says_what_is_wrong(server, token, keys, why):
     server.tokens[TOKEN] = token
     with pytest.raises(Unavailable, match=why):
-        await sink.check(configured(server.url, **keys), PLACE)
+        await proved(sink, configured(server.url, **keys), PLACE)
 
 
 async def test_its_check_does_not_wait_for_ever(server):
     server.stall()
     with pytest.raises(Unavailable, match=r"no answer within 0\.18 s"):
-        await sink.check(configured(server.url, retry={"timeout": "200ms"}), PLACE)
+        await proved(sink, configured(server.url, retry={"timeout": "200ms"}), PLACE)

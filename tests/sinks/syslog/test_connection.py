@@ -7,6 +7,7 @@ import ssl
 
 import pytest
 from support.cloudevents import LARGEST, batch
+from support.results import proved
 from support.rsyslog_stand_in import receiving
 from support.syslog_sending import FOR_EACH, PLACE, comes_to, configured, deliver, serving
 
@@ -131,7 +132,7 @@ async def test_who_lacks_the_certificate_that_is_wanted_has_delivered_nothing(ce
         with pytest.raises(Unavailable, match="certificate"):
             await deliver(receiver.address, batch(1), tls=trusted, **keys)
         with pytest.raises(Unavailable, match="certificate"):
-            await sink.check(configured(receiver.address, tls=trusted, **keys), PLACE)
+            await proved(sink, configured(receiver.address, tls=trusted, **keys), PLACE)
         assert await deliver(receiver.address, batch(1), tls=trusted | shown, **keys) == [None]
         await comes_to(receiver, 1)
 

@@ -6,6 +6,7 @@ import socket
 
 import pytest
 from support.cloudevents import batch, make
+from support.results import proved
 from support.syslog_sending import PLACE, configured, deliver
 
 from bridge.plugins import Rejected, Unavailable
@@ -29,7 +30,7 @@ async def test_over_udp_a_message_is_a_datagram_and_a_larger_one_is_rejected():
         assert [type(result) for result in results] == [type(None), Rejected, type(None)]
         for n in (1, 3):
             assert receiver.recv(65536).endswith(b" - " + make(n).body)
-        said = await sink.check(configured(address), PLACE)
+        said = await proved(sink, configured(address), PLACE)
         assert said == "127.0.0.1 is 127.0.0.1; UDP does not tell whether anybody listens"
         with pytest.raises(BlockingIOError):
             receiver.recv(65536)

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 import pytest
 import yaml
@@ -18,7 +19,7 @@ from sinks.webhook.binding import LARGEST_BATCH, Message, alone, messages
 CLOUDEVENTS = find_format("cloudevents").open(read_format("cloudevents"))
 
 
-def made(sent: Sequence[CloudEvent], mode: str, form: Format = CLOUDEVENTS, size: int = 50):
+def made(sent: Sequence[CloudEvent], mode: Any, form: Format = CLOUDEVENTS, size: int = 50):
     found, unsaid = messages(sent, mode, form, size)
     assert unsaid == {}
     return found

@@ -111,7 +111,7 @@ async def test_tls_where_there_is_none_says_so():
 
 async def test_a_proxy_tunnels_tls_and_sees_nothing_of_it(certificates):
     async with secured(certificates) as receiver, forward_proxy() as proxy:
-        keys = {"tls": {"ca": str(certificates.authority)}, "bearer": "t0p"}
+        keys: dict[str, Any] = {"tls": {"ca": str(certificates.authority)}, "bearer": "t0p"}
         way = {"url": proxy.url, "username": "ann", "password": "pw"}
         assert await attempt(receiver, proxy=way, **keys) == [None]
         assert "reached" in await checked(receiver, proxy=way, **keys)

@@ -203,7 +203,9 @@ def test_a_file_with_mistakes_is_answered_by_file_line_and_key(tmp_path: Path):
 def test_off_is_a_word_in_the_file(tmp_path: Path):
     file = tmp_path / "config.yaml"
     file.write_text("sinks: {a: {type: webhook, url: 'https://a.example', handshake: off}}")
-    assert load(file, {}).sinks["a"].handshake == "off"
+    made = load(file, {}).sinks["a"]
+    assert isinstance(made, WebhookSettings)
+    assert made.handshake == "off"
 
 
 PAGE = Path(__file__).parents[3] / "docs/sinks/webhook.md"

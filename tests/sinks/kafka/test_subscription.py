@@ -1,0 +1,56 @@
+"""Where a bridge sits in a Kafka topic, as far as no broker is needed: time, errors, rotation."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from aiokafka import errors
+
+from bridge.plugins import Unavailable
+from sinks.kafka import KafkaApprovals, subscription
+from sinks.kafka.connection import Door, log_in
+from sinks.kafka.subscription import Seat
+
+
+class NoNews:
+    """A consumer that knows of two partitions, and is asked nothing else."""
+
+    def partitions_for_topic(self, _topic: str) -> set[int]:
+        return {0, 1}
+
+
+def seated(**keys) -> Seat:
+    settings = KafkaApprovals.model_validate(
+        {"type": "kafka", "bootstrap_servers": ["127.0.0.1:9092"], "topic": "approvals"}
+        | {"trust": "transport"}
+        | keys
+    )
+    door = Door(settings.servers, "me", 1.0, log_in(settings))
+    places = {0: 7, 1: 0}
+    return Seat(settings, "approvals", None, door, 0.0, places, consumer=NoNews())
+
+
+async def test_brokers_that_do_not_answer_are_not_waited_for(monkeypatch):
+    monkeypatch.setattr(subscription, "LIMIT", 0.01)
+    with pytest.raises(Unavailable, match=r"^127\.0\.0\.1:9092: no answer within 0\.01 s$"):
+        await seated().bounded(asyncio.sleep(60))
+
+
+async def test_what_a_broker_refuses_is_told_of_the_topic():
+    async def refused() -> None:
+        raise errors.TopicAuthorizationFailedError
+
+    with pytest.raises(Unavailable, match="does not allow this client to read topic approvals"):
+        await seated().bounded(refused())
+
+
+async def test_half_a_rotation_changes_nothing(tmp_path: Path):
+    password = tmp_path / "password"
+    password.write_text("one")
+    sasl = {"mechanism": "PLAIN", "username": "ann", "password": {"file": str(password)}}
+    seat = seated(sasl=sasl)
+    before = seat.door
+    password.unlink()
+    await seat.renew()
+    assert seat.door is before
+    assert seat.places == {0: 7, 1: 0}
