@@ -1,4 +1,8 @@
-"""Rights that nobody could use, and votes that would count for nobody: found before they do."""
+"""Where two sections contradict each other: rights without a use, and votes that would not count.
+
+`useless` finds problems, with which nothing starts. `uncounted` and `claimable` are warnings, as
+sentences for `seb check`.
+"""
 
 from collections.abc import Iterator
 
@@ -58,6 +62,11 @@ def uncounted(asked: Approvals) -> Iterator[str]:
         yield _NO_USER
 
 
+def _is_of_this_machine(rule: Allow) -> bool:
+    named = rule.approver == "local" or rule.approver.startswith("uid ")
+    return named and rule.via in (None, CONTROL)
+
+
 def claimable(asked: Approvals) -> Iterator[str]:
     """Names that anybody on a channel of trust may take, in sentences for `seb check`."""
     trusting = [name for name, source in asked.sources.items() if source.trust == "transport"]
@@ -69,8 +78,3 @@ def claimable(asked: Approvals) -> Iterator[str]:
                 f"Whoever may publish to {' or '.join(trusting)} may vote there as "
                 f"{rule.approver}: its entry asks for no proof and names no via."
             )
-
-
-def _is_of_this_machine(rule: Allow) -> bool:
-    named = rule.approver == "local" or rule.approver.startswith("uid ")
-    return named and rule.via in (None, CONTROL)

@@ -25,7 +25,66 @@ _LEADER = {
 }
 
 
-def describe_approvals(asked: Approvals, http: Http) -> Iterator[str]:
+def describe(config: Config) -> list[str]:
+    """One sentence for each thing that the bridge will do."""
+    return [
+        f"Configured by {config.file}." if config.file else "No configuration file: all defaults.",
+        *_source(config.source),
+        *_cloudevents(config),
+        *(_sink(name, sink) for name, sink in config.sinks.items()),
+        *_approvals(config.approvals, config.http),
+        *_journal(config),
+        *_http(config.http),
+        _control(config.control_group),
+        f"At the end, sinks get {write_duration(config.stop_grace)} to drain.",
+    ]
+
+
+def _source(source: Source) -> Iterator[str]:
+    where = (
+        "Finds the metadata service and polls it"
+        if source.endpoint == "auto"
+        else f"Polls {source.endpoint}"
+    )
+    every = write_duration(source.poll_interval)
+    yield f"{where} every {every} with api-version {source.api_version}."
+    name = source.vm_name or "its name comes from instance metadata"
+    yield (
+        f"Publishes scheduled events that name this VM ({name})."
+        if source.scope == "own"
+        else "Publishes all scheduled events that this VM can see."
+    )
+    yield (
+        f"Reports the source as degraded after {write_duration(source.degraded_after)} without a "
+        f"useful answer, and what is pending every {write_duration(source.snapshot_interval)}."
+    )
+
+
+def _cloudevents(config: Config) -> Iterator[str]:
+    if config.cloudevents.source:
+        yield f"CloudEvents come from the source {config.cloudevents.source}."
+    copied = [f"the VM tag {tag}" for tag in config.source.tags]
+    copied += [f"{name}={value}" for name, value in config.source.labels.items()]
+    if copied:
+        yield f"CloudEvents carry in observer: {', '.join(copied)}."
+    margin = write_duration(config.approvals.margin)
+    yield f"An approval is asked for until {margin} before notBefore (approveBy)."
+
+
+def _sink(name: str, sink: SinkSettings) -> str:
+    details = [f"gives up after {write_duration(sink.retry.max_age)}"]
+    if sink.only.types is not None:
+        details.append(f"only types {', '.join(sink.only.types)}")
+    if sink.only.event_types is not None:
+        details.append(f"only event types {', '.join(sink.only.event_types)}")
+    if sink.stale == "skip":
+        details.append("skips what is overtaken")
+    if not sink.required:
+        details.append("best effort")
+    return f"Sink {name} {sink.describe()} ({'; '.join(details)})."
+
+
+def _approvals(asked: Approvals, http: Http) -> Iterator[str]:
     """Where they come from, who may give them, what is enough, and who acts."""
     for name, source in asked.sources.items():
         yield f"Approvals from {name} {source.describe()}; {_TRUST[source.trust]}."
@@ -97,65 +156,6 @@ def _manner(asked: Approvals) -> Iterator[str]:
         yield "Publishes refusals of what no bridge acts on: one bridge of a topic should do that."
     if asked.dry_run:
         yield "Dry run: decides and publishes, and tells Azure nothing."
-
-
-def describe(config: Config) -> list[str]:
-    """One sentence for each thing that the bridge will do."""
-    return [
-        f"Configured by {config.file}." if config.file else "No configuration file: all defaults.",
-        *_source(config.source),
-        *_cloudevents(config),
-        *(_sink(name, sink) for name, sink in config.sinks.items()),
-        *describe_approvals(config.approvals, config.http),
-        *_journal(config),
-        *_http(config.http),
-        _control(config.control_group),
-        f"At the end, sinks get {write_duration(config.stop_grace)} to drain.",
-    ]
-
-
-def _source(source: Source) -> Iterator[str]:
-    where = (
-        "Finds the metadata service and polls it"
-        if source.endpoint == "auto"
-        else f"Polls {source.endpoint}"
-    )
-    every = write_duration(source.poll_interval)
-    yield f"{where} every {every} with api-version {source.api_version}."
-    name = source.vm_name or "its name comes from instance metadata"
-    yield (
-        f"Publishes scheduled events that name this VM ({name})."
-        if source.scope == "own"
-        else "Publishes all scheduled events that this VM can see."
-    )
-    yield (
-        f"Reports the source as degraded after {write_duration(source.degraded_after)} without a "
-        f"useful answer, and what is pending every {write_duration(source.snapshot_interval)}."
-    )
-
-
-def _cloudevents(config: Config) -> Iterator[str]:
-    if config.cloudevents.source:
-        yield f"CloudEvents come from the source {config.cloudevents.source}."
-    copied = [f"the VM tag {tag}" for tag in config.source.tags]
-    copied += [f"{name}={value}" for name, value in config.source.labels.items()]
-    if copied:
-        yield f"CloudEvents carry in observer: {', '.join(copied)}."
-    margin = write_duration(config.approvals.margin)
-    yield f"An approval is asked for until {margin} before notBefore (approveBy)."
-
-
-def _sink(name: str, sink: SinkSettings) -> str:
-    details = [f"gives up after {write_duration(sink.retry.max_age)}"]
-    if sink.only.types is not None:
-        details.append(f"only types {', '.join(sink.only.types)}")
-    if sink.only.event_types is not None:
-        details.append(f"only event types {', '.join(sink.only.event_types)}")
-    if sink.stale == "skip":
-        details.append("skips what is overtaken")
-    if not sink.required:
-        details.append("best effort")
-    return f"Sink {name} {sink.describe()} ({'; '.join(details)})."
 
 
 def _journal(config: Config) -> Iterator[str]:

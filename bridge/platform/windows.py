@@ -1,4 +1,4 @@
-"""The Windows twin of `posix` and `control`: ProgramData, a lock byte, a named pipe."""
+"""The Windows twin of `posix` and `control_socket`: ProgramData, a lock byte, a named pipe."""
 
 import asyncio
 import hashlib

@@ -6,6 +6,9 @@ context manager that yields `send`, join them in a `SinkPlugin`, and name that i
 group `scheduled_events_bridge.sinks`. An approval source is the same in the other direction: it
 yields deliveries, and is found in `scheduled_events_bridge.approvals`. A format says a CloudEvent
 in other words; it is pure, and found in `scheduled_events_bridge.formats`.
+
+Read `sinks` first, then `formats` and `sources`. `placeholders` fills the VM's names into topics
+and paths, `entry_points` finds plugins, and `credentials` is what several of them log in with.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""How plugins are found: by entry point, ours through the same door as anyone's."""
+"""How plugins are found: by entry point, ours in the same way as anyone's."""
 
 from collections.abc import Mapping
 from functools import cache

@@ -1,7 +1,9 @@
-"""The Azure metadata service that nobody has, faithful and faulty.
+"""The Azure metadata service that nobody has at hand, faithful and faulty.
 
-Read `world` first: it is what happens. `service` and `wire` are how Azure would say it, `faults`
-and `spoil` how it goes wrong, `server`, `control` and `running` the HTTP around it.
+Read `world.world` first: it is what happens, as `world.scenario` and `world.script` want it.
+`endpoint.service` and `endpoint.wire` are how Azure would say it. `world.faults` and
+`endpoint.damage` are how it goes wrong. `endpoint.server` and `endpoint.control_api` are the HTTP
+around it, `simulator` puts all of it together, and `command` is `seb simulate`.
 """
 
 from bridge.simulator.simulator import Simulator

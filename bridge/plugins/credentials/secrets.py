@@ -1,16 +1,9 @@
-"""A secret, or why it cannot be had."""
+"""Secrets: their present value, or why it cannot be had; and where one may travel in clear text."""
 
 from ipaddress import ip_address
 
 from bridge.common.errors import Unavailable
 from bridge.common.fields import Secret
-
-
-def is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def read_secret(secret: Secret, what: str) -> str:
@@ -25,3 +18,11 @@ def read_secret(secret: Secret, what: str) -> str:
     if not value:
         raise Unavailable(f"{what} is empty in {secret!r}")
     return value
+
+
+def is_loopback(host: str) -> bool:
+    """Whether *host* is this machine, so that a secret may go there without TLS."""
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,5 +1,7 @@
 import pytest
-from support.config_text import DESK, MTLS, approvals
+from support.config_text import DESK, MTLS, WHSEC, approvals
+
+from bridge.config.describe import describe
 
 
 def test_an_approvers_token_must_be_one_that_may_approve(problems, read):
@@ -50,3 +52,35 @@ def test_an_approver_that_is_asked_for_may_be_a_channel_or_the_operators_own_rul
 def test_rights_that_nobody_could_use_are_refused(problems, tail, keys, said):
     [found] = problems(approvals(keys))
     assert said in found
+
+
+def test_a_name_that_anybody_may_claim_on_a_channel_of_trust_is_said(read, tail):
+    entries = f"{{approver: bare}}, {{approver: shut, via: http}}, {{approver: k, keys: [{{hmac: {WHSEC}}}]}}"
+    claim = (
+        "Whoever may publish to desk may vote there as bare: "
+        "its entry asks for no proof and names no via."
+    )
+
+    def told(*keys, trust="transport"):
+        source = f"from: {{{DESK.replace('transport', trust)}}}"
+        found = describe(read(approvals(source, f"allow: [{entries}]", *keys)))
+        return [one for one in found if one.startswith("Whoever may publish")]
+
+    assert told() == [claim]
+    assert told(trust="signed") == []
+    assert told("require: {count: 1}") == [], "such votes do not count there"
+
+
+def test_check_says_whose_votes_would_not_count(read, tail):
+    bus = f"from: {{{DESK}}}"
+    lost = "From desk only signed approvals count, for the policy asks for verified approvers."
+    assert lost in describe(read(approvals(bus, "require: {count: 2}")))
+    assert lost not in describe(read(approvals(bus, "require: any")))
+    nobody = (
+        "On the control socket only signed votes count: no entry is for a user of this machine, "
+        "as {approver: uid 0, via: control} would be for root."
+    )
+    assert nobody in describe(read(approvals("allow: [{approver: a}]")))
+    assert nobody in describe(read(approvals("allow: [{approver: uid 0, via: http}]")))
+    assert nobody not in describe(read(approvals("allow: [{approver: uid 0}]")))
+    assert nobody not in describe(read(approvals("dry_run: true")))

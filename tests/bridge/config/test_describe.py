@@ -106,23 +106,6 @@ def test_certificates_are_described_in_sentences(read, how, said):
     assert not any("read-only" in one for one in told)
 
 
-def test_a_name_that_anybody_may_claim_on_a_channel_of_trust_is_said(read, tail):
-    entries = f"{{approver: bare}}, {{approver: shut, via: http}}, {{approver: k, keys: [{{hmac: {WHSEC}}}]}}"
-    claim = (
-        "Whoever may publish to desk may vote there as bare: "
-        "its entry asks for no proof and names no via."
-    )
-
-    def told(*keys, trust="transport"):
-        source = f"from: {{{DESK.replace('transport', trust)}}}"
-        found = describe(read(approvals(source, f"allow: [{entries}]", *keys)))
-        return [one for one in found if one.startswith("Whoever may publish")]
-
-    assert told() == [claim]
-    assert told(trust="signed") == []
-    assert told("require: {count: 1}") == [], "such votes do not count there"
-
-
 def test_approvals_are_described_in_sentences(read, tail):
     keys = (f"from: {{{DESK}}}", "answer_strays: true", "dry_run: true", "require: any")
     said = describe(read(approvals(*keys)))
@@ -170,18 +153,3 @@ def test_rights_rules_and_reminders_are_described_in_sentences(read, tail):
     assert WHSEC not in f"{said} {config!r} {config.model_dump(mode='json', fallback=str)}"
     named = describe(read(approvals("require: {approvers: [a, b]}")))
     assert "A scheduled event is approved when all of these have, verified: a, b." in named
-
-
-def test_check_says_whose_votes_would_not_count(read, tail):
-    bus = f"from: {{{DESK}}}"
-    lost = "From desk only signed approvals count, for the policy asks for verified approvers."
-    assert lost in describe(read(approvals(bus, "require: {count: 2}")))
-    assert lost not in describe(read(approvals(bus, "require: any")))
-    nobody = (
-        "On the control socket only signed votes count: no entry is for a user of this machine, "
-        "as {approver: uid 0, via: control} would be for root."
-    )
-    assert nobody in describe(read(approvals("allow: [{approver: a}]")))
-    assert nobody in describe(read(approvals("allow: [{approver: uid 0, via: http}]")))
-    assert nobody not in describe(read(approvals("allow: [{approver: uid 0}]")))
-    assert nobody not in describe(read(approvals("dry_run: true")))
