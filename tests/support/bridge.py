@@ -1,5 +1,6 @@
 """Bridges on the VMs of one simulated group: real metadata service, real journals, no broker."""
 
+import asyncio
 import json
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -16,9 +17,12 @@ from bridge.approvals.service import ApprovalService
 from bridge.common.clock import Clock
 from bridge.config import Config
 from bridge.journal import Journal
+from bridge.journal.grants import GrantState, grant_of
+from bridge.journal.votes import votes
 from bridge.metadata.answers import Accepted, Problem
 from bridge.metadata.budget import Budget
 from bridge.metadata.client import Metadata
+from bridge.policy.votes import Vote
 from bridge.runtime.identity import Identity
 from bridge.runtime.runtime import Runtime
 from bridge.runtime.status import Status
@@ -172,3 +176,38 @@ async def group(
     )
     async with Simulator(described, speed=speed) as simulator, AsyncExitStack() as stack:
         yield Group(folder, simulator, stack)
+
+
+def plan(made: Group, name: str = "e", **more: Any) -> str:
+    """A reboot of two VMs that waits for its approval; its EventId."""
+    usual = {"type": "Reboot", "notice": "1h", "resources": ["vm-0", "vm-1"], "started_for": None}
+    return str(made.world.create(name=name, **{**usual, **more}).event.event_id)
+
+
+def event_id(made: Group, name: str = "e") -> str:
+    return str(made.world.find(name).event.event_id)
+
+
+async def cast_votes(bridge: Bridge, key: str, life: int = 1) -> list[Vote]:
+    """The votes on an event, as the journal has them."""
+    return await bridge.journal.run(lambda store: votes(store, key.upper(), life))
+
+
+def counted(bridge: Bridge, outcome: str, reason: str = "") -> int:
+    return bridge.runtime.status.approvals.get((outcome, reason), 0)
+
+
+async def grant_state(bridge: Bridge, key: str, life: int = 1) -> GrantState | None:
+    return await bridge.journal.run(lambda store: grant_of(store, (key, life)))
+
+
+@asynccontextmanager
+async def deciding(bridge: Bridge) -> AsyncGenerator[None]:
+    """The bridge looks by itself at whatever is news."""
+    task = asyncio.create_task(bridge.service.decisions.run())
+    try:
+        yield
+        assert not task.done(), task
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)

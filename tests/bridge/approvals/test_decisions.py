@@ -1,43 +1,18 @@
 """From votes to Azure: one POST at the right moment, none at a wrong one, whatever breaks between."""
 
 import asyncio
-from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 
 import pytest
-from support.bridge import group
+from support.bridge import deciding, event_id, grant_state, group, plan
 from support.until import until
 
-from bridge.approvals.decisions import Granting
-from bridge.common.errors import Unavailable
-from bridge.journal.grants import grant_of, granted, mark
+from bridge.journal.grants import mark
 from bridge.journal.votes import votes
-from bridge.metadata.answers import Accepted, Problem
 
 EACH = {"require": "each-resource"}
 LONGEST_BACKOFF = timedelta(seconds=5)
 NOW = {"takeover_after": "0s"}
-
-
-@pytest.fixture
-async def two(tmp_path):
-    """Two VMs, and an event that is about both of them and starts as soon as it is approved."""
-    async with group(tmp_path, "vm-0", "vm-1") as made:
-        plan(made)
-        yield made
-
-
-def plan(made, name="e", **more):
-    usual = {"type": "Reboot", "notice": "1h", "resources": ["vm-0", "vm-1"], "started_for": None}
-    return made.world.create(name=name, **{**usual, **more}).event.event_id
-
-
-def event_id(made, name="e"):
-    return made.world.find(name).event.event_id
-
-
-async def state(bridge, key, life=1):
-    return await bridge.journal.run(lambda store: grant_of(store, (key, life)))
 
 
 # --- the straight road ---------------------------------------------------------------------------
@@ -82,21 +57,6 @@ async def test_each_vm_is_waited_for(two):
     assert told["data"]["votes"]["have"] == ["vm-0", "vm-1"]
 
 
-async def test_the_spelling_is_azures_own(two):
-    plan(two, "low", event_id="abc-Def")
-    bridge = await two.bridge()
-    await bridge.hear("ABC-DEF")
-    sent = []
-
-    async def post(ids, _):
-        sent.extend(ids)
-        return Accepted()
-
-    bridge.azure.approve = post
-    await bridge.consider()
-    assert sent == ["abc-Def"]
-
-
 async def test_what_ran_by_our_approval_is_completed_even_if_its_start_was_missed(two):
     bridge = await two.bridge()
     await bridge.hear(event_id(two))
@@ -138,7 +98,7 @@ async def test_a_hold_keeps_azure_uninformed_until_it_is_lifted(two):
 
 async def test_a_hold_that_expires_wakes_the_grant(two):
     bridge = await two.bridge(hold_timeout="300ms")
-    async with running(bridge.service.decisions):
+    async with deciding(bridge):
         await bridge.hear(event_id(two), decision="hold", approver="a")
         await bridge.hear(event_id(two), approver="b")
         await until(two.posts)
@@ -195,7 +155,7 @@ async def test_a_dry_run_tells_azure_nothing_and_grants_nothing(two):
 
 async def test_the_second_vm_waits_and_takes_over_when_the_first_is_silent(two):
     second = await two.bridge("vm-1", takeover_after="400ms")
-    async with running(second.service.decisions):
+    async with deciding(second):
         await second.hear(event_id(two))
         await until(second.told)
     [post] = two.posts()
@@ -277,7 +237,7 @@ async def test_nothing_is_posted_for_an_event_of_other_vms(two):
 async def test_who_watches_all_stands_in_last(two):
     key = plan(two, "theirs", resources=["vm-1"])
     first = await two.bridge("vm-0", source={"scope": "all"}, takeover_after="300ms")
-    async with running(first.service.decisions):
+    async with deciding(first):
         await first.hear(key)
         await until(first.told)
     [post] = two.posts()
@@ -310,23 +270,6 @@ async def test_nothing_is_posted_after_the_start_and_who_was_not_due_says_nothin
     await bridge.consider()
     assert two.posts() == []
     assert await bridge.became() == [("recorded", None), ("refused", "expired")]
-
-
-async def test_who_was_due_and_could_not_says_that_it_failed_when_the_event_is_gone(two):
-    bridge = await two.bridge()
-    key = event_id(two)
-    two.world.fault("status", methods=["POST"], status=500)
-    await bridge.hear(key, approver="orders")
-    await bridge.consider()
-    assert await state(bridge, key) == "due"
-    two.world.cancel("e")
-    await bridge.poll()
-    for _ in range(2):
-        await bridge.consider()
-    assert await bridge.became() == [("failed", None)]
-    [told] = await bridge.told()
-    assert (told["severitynumber"], told["data"]["reason"]) == (18, "expired")
-    assert told["data"]["approver"] == "orders"
 
 
 async def test_what_was_enough_and_ended_before_anybody_looked_is_said_to_have_failed(two):
@@ -362,7 +305,7 @@ async def test_who_is_due_by_other_votes_than_those_that_lapsed_is_due_all_the_s
     await bridge.hear(key, approver="b")
     bridge.clock.ahead += LONGEST_BACKOFF
     await bridge.consider()
-    assert await state(bridge, key) == "due"
+    assert await grant_state(bridge, key) == "due"
     two.world.cancel("e")
     await bridge.poll()
     await bridge.consider()
@@ -378,32 +321,7 @@ async def test_who_was_due_is_so_no_longer_when_the_event_leaves_its_vm(two):
     two.world.update("e", resources=["vm-1"])
     await bridge.poll()
     await bridge.consider()
-    assert await state(bridge, key) is None
-
-
-async def test_who_was_due_when_the_event_started_at_its_time_says_that_it_failed(two):
-    key = plan(two, "soon", notice="1s")
-    bridge = await two.bridge()
-    two.world.fault("status", methods=["POST"], status=500)
-    await bridge.hear(key)
-    await bridge.consider()
-    await until(lambda: two.world.find("soon").status == "Started")
-    await bridge.poll()
-    await bridge.consider()
-    assert await bridge.became() == [("failed", None)]
-
-
-async def test_an_event_that_starts_before_its_time_was_released_by_somebody(two):
-    bridge = await two.bridge()
-    key = event_id(two)
-    two.world.fault("status", methods=["POST"], status=500)
-    await bridge.hear(key)
-    await bridge.consider()
-    two.world.start("e")
-    await bridge.poll()
-    await bridge.consider()
-    assert await bridge.told() == []
-    assert await state(bridge, key) == "settled"
+    assert await grant_state(bridge, key) is None
 
 
 async def test_an_event_that_is_out_of_sight_for_a_while_is_left_alone(two):
@@ -416,194 +334,7 @@ async def test_an_event_that_is_out_of_sight_for_a_while_is_left_alone(two):
     await bridge.hear(key)
     await bridge.consider()
     assert two.posts() == []
-    assert await state(bridge, key) is None
-
-
-# --- what breaks between -------------------------------------------------------------------------
-
-
-async def test_it_is_tried_again_until_azure_takes_it(two):
-    two.world.fault("status", methods=["POST"], status=500, count=2)
-    two.world.fault("status", methods=["POST"], status=429, count=1)
-    bridge = await two.bridge()
-    async with running(bridge.service.decisions):
-        await bridge.hear(event_id(two))
-        await until(lambda: any(post["released"] for post in two.posts()))
-        await until(bridge.told)
-    assert await bridge.became() == [("granted", None)]
-
-
-async def test_an_answer_that_is_lost_is_asked_for_again_and_granted_once(two):
-    plan(two, "slow", starts_after_approval="1h")
-    two.world.fault("reset", methods=["POST"], count=1, processed=True)
-    bridge = await two.bridge()
-    async with running(bridge.service.decisions):
-        await bridge.hear(event_id(two, "slow"))
-        await until(bridge.told)
-    assert await bridge.became() == [("granted", None)]
-
-
-async def test_news_of_other_things_does_not_shorten_the_wait_after_a_failure(two):
-    bridge = await two.bridge()
-    calls = []
-
-    async def post(ids, _):
-        calls.append(ids)
-        return Problem("throttled", "Too often.", retry_after=5.0)
-
-    bridge.azure.approve = post
-    await bridge.hear(event_id(two))
-    for _ in range(5):
-        await bridge.consider()
-    assert len(calls) == 1
-
-
-async def test_a_hold_that_comes_while_azure_does_not_answer_takes_the_duty_back(two):
-    bridge = await two.bridge()
-    key = event_id(two)
-    two.world.fault("status", methods=["POST"], status=500)
-    await bridge.hear(key, approver="a")
-    await bridge.consider()
-    await bridge.hear(key, approver="b", decision="hold")
-    await bridge.consider()
-    assert await state(bridge, key) is None
-    two.world.start("e")
-    await bridge.poll()
-    await bridge.consider()
-    assert await bridge.became() == [("recorded", None)]
-
-
-async def test_a_restart_between_vote_and_post_loses_nothing(two):
-    bridge = await two.bridge()
-    await bridge.hear(event_id(two))
-    again = await two.bridge()
-    await again.consider()
-    assert len(two.posts()) == 1
-    assert await again.became() == [("granted", None)]
-
-
-async def test_a_restart_between_post_and_mark_grants_once_under_the_same_id(two):
-    key = plan(two, "slow", starts_after_approval="1h")
-    bridge = await two.bridge()
-    await bridge.hear(key)
-    real = bridge.metadata.approve
-
-    async def dies(*given):
-        assert isinstance(await real(*given), Accepted)
-        raise RuntimeError("the process ends here")
-
-    bridge.azure.approve = dies
-    with pytest.raises(RuntimeError):
-        await bridge.consider()
-    assert await bridge.told() == []
-    again = await two.bridge()
-    for _ in range(2):
-        await again.consider()
-    assert [post["status"] for post in two.posts()] == [200, 200]
-    [told] = await again.told()
-    other = await two.bridge("vm-1", **NOW)
-    await other.hear(key)
-    await other.consider()
-    assert [one["id"] for one in await other.told()] == [told["id"]]
-
-
-async def test_while_the_journal_cannot_be_written_nothing_is_posted(two):
-    bridge = await two.bridge()
-    await bridge.hear(event_id(two))
-    bridge.journal._store.connection.execute("PRAGMA query_only = ON")
-    with pytest.raises(Unavailable):
-        await bridge.consider()
-    await bridge.consider()
-    assert two.posts() == []
-    assert await bridge.journal.repair()
-    await bridge.consider()
-    assert len(two.posts()) == 1
-
-
-async def test_a_journal_that_fails_after_the_post_is_made_good_later(two):
-    key = plan(two, "slow", starts_after_approval="1h")
-    bridge = await two.bridge()
-    await bridge.hear(key)
-    real = bridge.metadata.approve
-
-    async def then_full(*given):
-        answer = await real(*given)
-        bridge.journal._store.connection.execute("PRAGMA query_only = ON")
-        return answer
-
-    bridge.azure.approve = then_full
-    with pytest.raises(Unavailable):
-        await bridge.consider()
-    assert await bridge.journal.repair()
-    bridge.azure.approve = real
-    await bridge.consider()
-    assert await bridge.became() == [("granted", None)]
-    assert await bridge.journal.run(granted) == {(key, 1)}
-
-
-# --- several at once, and what azure refuses ------------------------------------------------------
-
-
-async def test_what_comes_together_is_posted_together(two):
-    keys = [event_id(two), plan(two, "f")]
-    bridge = await two.bridge()
-    for key in keys:
-        await bridge.hear(key)
-    await bridge.consider()
-    [post] = two.posts()
-    assert sorted(post["eventIds"]) == sorted(keys)
-    assert await bridge.became() == [("granted", None)] * 2
-
-
-async def test_one_that_azure_refuses_does_not_spoil_it_for_the_others(two):
-    keys = [event_id(two), plan(two, "f")]
-    bridge = await two.bridge()
-    sent = []
-
-    async def post(ids, _):
-        sent.append(list(ids))
-        if keys[0] in ids:
-            return Problem("bad-request", "It is gone.", status=400)
-        return Accepted()
-
-    bridge.azure.approve = post
-    for key in keys:
-        await bridge.hear(key)
-    await bridge.consider()
-    assert [sorted(ids) for ids in sent] == [sorted(keys), *([one] for one in sorted(keys))]
-    assert [one["data"]["eventId"] for one in await bridge.told()] == [keys[1]]
-    assert await state(bridge, keys[0]) == "due"
-    assert bridge.azure.rereads > 0
-
-
-@pytest.mark.parametrize(("status", "rereads"), [(400, 1), (404, 1), (429, 0), (500, 0), (None, 0)])
-async def test_a_refusal_has_the_document_read_again_and_other_trouble_does_not(
-    two, status, rereads
-):
-    bridge = await two.bridge()
-
-    async def post(*_):
-        return Problem("some", "Trouble.", status=status, retry_after=5.0)
-
-    bridge.azure.approve = post
-    await bridge.hear(event_id(two))
-    await bridge.consider()
-    assert bridge.azure.rereads == rereads
-
-
-async def test_what_azure_refuses_because_it_is_gone_is_said_to_have_failed(two):
-    bridge = await two.bridge()
-    two.world.fault("status", methods=["POST"], status=400)
-    await bridge.hear(event_id(two))
-    await bridge.consider()
-    assert bridge.azure.rereads == 1
-    two.world.cancel("e")
-    await bridge.poll()
-    await bridge.consider()
-    assert await bridge.became() == [("failed", None)]
-
-
-# --- helpers -------------------------------------------------------------------------------------
+    assert await grant_state(bridge, key) is None
 
 
 async def waited(bridge, post) -> float:
@@ -612,14 +343,3 @@ async def waited(bridge, post) -> float:
     cast = await bridge.journal.run(lambda store: votes(store, key, 1))
     posted = datetime.fromisoformat(post["at"]) + timedelta(milliseconds=1)
     return (posted - min(vote.at for vote in cast)).total_seconds()
-
-
-@asynccontextmanager
-async def running(granting: Granting):
-    task = asyncio.create_task(granting.run())
-    try:
-        yield
-        assert not task.done(), task
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)

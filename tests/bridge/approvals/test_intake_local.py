@@ -1,16 +1,14 @@
 """Votes given to this very bridge: always answered, POSTed at once, whoever leads."""
 
-import asyncio
 import json
-from contextlib import asynccontextmanager
 
 import pytest
-from support.bridge import group
+from support.bridge import cast_votes, deciding, event_id
 from support.signing import Signer
 
 from bridge.approvals.intake import Unauthorized
 from bridge.common.errors import Unavailable
-from bridge.journal.votes import early, votes
+from bridge.journal.votes import early
 from bridge.metadata.answers import Problem
 from bridge.plugins import Delivery
 from bridge.policy.message import Malformed
@@ -18,30 +16,6 @@ from bridge.policy.votes import CONTROL, HTTP
 
 ORDERS = Signer("orders")
 EACH = {"require": "each-resource"}
-
-
-@pytest.fixture
-async def two(tmp_path):
-    """Two VMs, and an event that is about both of them."""
-    async with group(tmp_path, "vm-0", "vm-1") as made:
-        made.world.create(
-            name="e", type="Reboot", notice="1h", resources=["vm-0", "vm-1"], started_for=None
-        )
-        yield made
-
-
-def event_id(made, name="e"):
-    return made.world.find(name).event.event_id
-
-
-@asynccontextmanager
-async def granting(bridge):
-    task = asyncio.create_task(bridge.service.decisions.run())
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
 
 
 async def say(bridge, key=None, via=CONTROL, identity="uid 0", **said):
@@ -55,18 +29,14 @@ async def one(bridge, key, **said):
     return found.outcome, found.reason
 
 
-async def cast(bridge, key):
-    return await bridge.journal.run(lambda store: votes(store, key.upper(), 1))
-
-
 async def test_the_caller_hears_what_azure_said(two):
     bridge = await two.bridge()
-    async with granting(bridge):
+    async with deciding(bridge):
         bridge.intake.patience = 20.0
         [found] = await say(bridge, event_id(two).lower(), id="a-1")
     assert (found.event_id, found.outcome, found.approval_id) == (event_id(two), "granted", "a-1")
     assert len(two.posts()) == 1
-    [vote] = await cast(bridge, event_id(two))
+    [vote] = await cast_votes(bridge, event_id(two))
     assert (vote.approver, vote.verified, vote.via, vote.local) == ("uid 0", True, "control", True)
 
 
@@ -133,14 +103,14 @@ async def test_the_same_message_gets_the_same_answer_and_does_nothing_twice(two)
         None,
     )
     assert await one(bridge, event_id(two), resource="vm-0", id="a-1") == ("refused", "replayed")
-    assert [vote.decision for vote in await cast(bridge, event_id(two))] == ["hold"]
+    assert [vote.decision for vote in await cast_votes(bridge, event_id(two))] == ["hold"]
 
 
 async def test_without_an_id_each_message_is_a_new_one(two):
     bridge = await two.bridge(dry_run=True)
     for decision in ("approve", "hold", "approve"):
         assert (await one(bridge, event_id(two), decision=decision))[0] == "recorded"
-    assert [vote.decision for vote in await cast(bridge, event_id(two))] == ["approve"]
+    assert [vote.decision for vote in await cast_votes(bridge, event_id(two))] == ["approve"]
 
 
 async def test_a_hold_after_azure_was_told_is_refused_and_an_approval_is_granted_already(two):
@@ -160,7 +130,7 @@ async def test_a_caller_does_not_wait_for_ever_for_azure(two):
         return Problem("server-error", "No.", status=500)
 
     bridge.azure.approve = post
-    async with granting(bridge):
+    async with deciding(bridge):
         bridge.intake.patience = 0.1
         [found] = await say(bridge, event_id(two))
     assert found.outcome == "pending"
@@ -201,7 +171,7 @@ async def test_a_token_is_the_approver_that_names_it(two):
     new = asked.model_copy(update={"allow": allow})
     bridge.runtime.config = bridge.runtime.config.model_copy(update={"approvals": new})
     assert await one(bridge, event_id(two), via=HTTP, identity="t-1") == ("pending", None)
-    assert [vote.approver for vote in await cast(bridge, event_id(two))] == ["ops"]
+    assert [vote.approver for vote in await cast_votes(bridge, event_id(two))] == ["ops"]
     assert await one(bridge, event_id(two), via=HTTP, identity="t-2") == ("refused", "unauthorized")
 
 
@@ -211,7 +181,7 @@ async def test_a_signature_is_enough_and_goes_before_a_token(two):
         delivery = ORDERS.delivery(event_id(two), name=name)
         [found] = await bridge.intake.take_local(delivery, HTTP, identity)
         assert found.outcome == "recorded"
-    assert [vote.approver for vote in await cast(bridge, event_id(two))] == ["orders"]
+    assert [vote.approver for vote in await cast_votes(bridge, event_id(two))] == ["orders"]
 
 
 @pytest.mark.parametrize("age", [301, -400])
@@ -235,7 +205,7 @@ async def test_who_proves_nothing_is_turned_away(two):
             await bridge.intake.take_local(delivery, HTTP, None)
     with pytest.raises(Malformed):
         await bridge.intake.take_local(Delivery(b"?"), CONTROL, "uid 0")
-    assert await cast(bridge, event_id(two)) == []
+    assert await cast_votes(bridge, event_id(two)) == []
 
 
 async def test_nothing_is_taken_while_the_journal_cannot_be_written(two):

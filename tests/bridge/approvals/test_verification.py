@@ -5,11 +5,11 @@ import time
 from dataclasses import replace
 
 import pytest
-from support.bridge import group
+from support.bridge import cast_votes, counted, event_id
 from support.signing import Signer, wrapped
 
 from bridge.approvals.publisher import MOST_REFUSALS
-from bridge.journal.votes import seen, votes
+from bridge.journal.votes import seen
 from bridge.plugins import Delivery
 from bridge.policy.message import APPROVE
 from bridge.policy.votes import SINK
@@ -18,26 +18,6 @@ ORDERS = Signer("orders")
 BILLING = Signer("billing", seed=2, ed25519=False)
 STRANGER = Signer("orders", seed=3)
 BOTH = [ORDERS.entry(), BILLING.entry()]
-
-
-@pytest.fixture
-async def two(tmp_path):
-    """Two VMs, and an event that is about both of them."""
-    async with group(tmp_path, "vm-0", "vm-1") as made:
-        made.world.create(name="e", type="Reboot", notice="1h", resources=["vm-0", "vm-1"])
-        yield made
-
-
-def event_id(made, name="e"):
-    return made.world.find(name).event.event_id
-
-
-async def cast(bridge, key, life=1):
-    return await bridge.journal.run(lambda store: votes(store, key.upper(), life))
-
-
-def counted(bridge, outcome, reason=""):
-    return bridge.runtime.status.approvals.get((outcome, reason), 0)
 
 
 async def born_earlier(bridge, hours=24):
@@ -53,7 +33,7 @@ async def born_earlier(bridge, hours=24):
 async def test_who_signs_is_the_approver(two, who):
     bridge = await two.bridge(allow=BOTH)
     await bridge.intake.take(who.delivery(event_id(two)), "bus", must_sign=True)
-    [vote] = await cast(bridge, event_id(two))
+    [vote] = await cast_votes(bridge, event_id(two))
     assert (vote.approver, vote.verified, vote.approval) == (who.approver, True, "w-1")
     assert vote.signed_at is not None
     await bridge.consider()
@@ -63,7 +43,7 @@ async def test_who_signs_is_the_approver(two, who):
 async def test_a_transport_without_headers_carries_the_signature_in_the_message(two):
     bridge = await two.bridge(allow=BOTH)
     await bridge.intake.take(wrapped(ORDERS.delivery(event_id(two))), "bus", must_sign=True)
-    [vote] = await cast(bridge, event_id(two))
+    [vote] = await cast_votes(bridge, event_id(two))
     assert (vote.approver, vote.verified) == ("orders", True)
 
 
@@ -74,7 +54,7 @@ async def test_a_structured_cloudevent_is_signed_as_a_whole(two):
     headers = [(k, v.encode()) for k, v in ORDERS.headers(body, "a-1").items()]
     typed = [*headers, ("content-type", b"application/cloudevents+json")]
     await bridge.intake.take(Delivery(body, typed), "bus", must_sign=True)
-    [vote] = await cast(bridge, event_id(two))
+    [vote] = await cast_votes(bridge, event_id(two))
     assert vote.key == "/o\x1fa-1"
     other = [(k, v.encode()) for k, v in ORDERS.headers(body, "another").items()]
     await bridge.intake.take(Delivery(body, other), "bus", must_sign=True)
@@ -100,9 +80,9 @@ async def test_on_a_signed_channel_nothing_else_counts_and_takes_nobodys_key(two
     bridge = await two.bridge(allow=BOTH)
     await bridge.intake.take(message(two), "bus", must_sign=True)
     assert await bridge.became() == [("refused", "unauthorized")]
-    assert await cast(bridge, event_id(two)) == []
+    assert await cast_votes(bridge, event_id(two)) == []
     await bridge.intake.take(ORDERS.delivery(event_id(two)), "bus", must_sign=True)
-    assert len(await cast(bridge, event_id(two))) == 1, "a forger must not use up its id"
+    assert len(await cast_votes(bridge, event_id(two))) == 1, "a forger must not use up its id"
     await bridge.consider()
     assert len(two.posts()) == 1
 
@@ -120,21 +100,21 @@ async def test_headers_cannot_change_what_was_signed(two):
     dressed = replace(plain, headers=[*plain.headers, *binary, ("ce_type", APPROVE.encode())])
     await bridge.intake.take(dressed, "bus", must_sign=True)
     assert counted(bridge, "refused", "malformed") == 1
-    assert await cast(bridge, event_id(two)) == []
+    assert await cast_votes(bridge, event_id(two)) == []
 
 
 async def test_on_a_channel_of_trust_a_signature_still_proves_and_a_wrong_one_is_refused(two):
     bridge = await two.bridge(allow=BOTH)
     await bridge.intake.take(forged(two), "bus")
     await bridge.intake.take(ORDERS.delivery(event_id(two)), "bus")
-    assert [vote.verified for vote in await cast(bridge, event_id(two))] == [True]
+    assert [vote.verified for vote in await cast_votes(bridge, event_id(two))] == [True]
     assert counted(bridge, "refused", "unauthorized") == 1
 
 
 async def test_where_nobody_has_a_key_a_signature_is_nobodys_business(two):
     bridge = await two.bridge()
     await bridge.intake.take(forged(two), "bus")
-    assert [vote.verified for vote in await cast(bridge, event_id(two))] == [False]
+    assert [vote.verified for vote in await cast_votes(bridge, event_id(two))] == [False]
 
 
 async def test_the_refusals_of_strangers_do_not_fill_the_journal(two):
@@ -154,7 +134,7 @@ async def test_a_key_that_cannot_be_read_proves_nobody_and_is_complained_of_once
         await bridge.intake.take(ORDERS.delivery(event_id(two)), "bus", must_sign=True)
     assert [record.message for record in caplog.records].count("approvals.key_unreadable") == 1
     await bridge.intake.take(BILLING.delivery(event_id(two)), "bus", must_sign=True)
-    assert len(await cast(bridge, event_id(two))) == 1
+    assert len(await cast_votes(bridge, event_id(two))) == 1
 
 
 # --- freshness and replay ------------------------------------------------------------------------
@@ -168,7 +148,7 @@ async def test_a_signed_message_that_comes_again_elsewhere_changes_nothing(two):
     await bridge.intake.take(replace(hold, position="t/0/2"), "bus", must_sign=True)
     await bridge.intake.take(replace(message, position="t/0/3"), "bus", must_sign=True)
     await bridge.intake.take(message, "other", must_sign=True)
-    assert [vote.decision for vote in await cast(bridge, event_id(two))] == ["hold"]
+    assert [vote.decision for vote in await cast_votes(bridge, event_id(two))] == ["hold"]
     assert counted(bridge, "dropped", "duplicate") == 2
 
 
@@ -176,7 +156,10 @@ async def test_an_id_belongs_to_who_proves_it(two):
     bridge = await two.bridge(allow=BOTH, dry_run=True)
     for who in (ORDERS, BILLING):
         await bridge.intake.take(who.delivery(event_id(two)), "bus", must_sign=True)
-    assert {vote.approver for vote in await cast(bridge, event_id(two))} == {"orders", "billing"}
+    assert {vote.approver for vote in await cast_votes(bridge, event_id(two))} == {
+        "orders",
+        "billing",
+    }
 
 
 @pytest.mark.parametrize(
@@ -195,7 +178,7 @@ async def test_after_a_lost_journal_what_was_signed_earlier_does_not_count(two):
     await bridge.intake.take(ORDERS.delivery(event_id(two), age=5), "bus", must_sign=True)
     assert await bridge.became() == [("refused", "replayed")]
     await bridge.intake.take(ORDERS.delivery(event_id(two), name="w-2"), "bus", must_sign=True)
-    assert len(await cast(bridge, event_id(two))) == 1
+    assert len(await cast_votes(bridge, event_id(two))) == 1
 
 
 async def test_an_early_vote_keeps_its_proof(two):
@@ -208,7 +191,7 @@ async def test_an_early_vote_keeps_its_proof(two):
     two.world.create(name="soon", type="Freeze", notice="1h")
     await bridge.poll()
     await bridge.consider()
-    [vote] = await cast(bridge, key)
+    [vote] = await cast_votes(bridge, key)
     assert (vote.approver, vote.verified, vote.signed_at is not None) == ("orders", True, True)
 
 
@@ -218,7 +201,7 @@ async def test_an_older_signature_never_replaces_a_newer_one(two):
     late = ORDERS.delivery(event_id(two), name="w-2", decision="hold", age=10)
     await bridge.intake.take(late, "bus", must_sign=True)
     await bridge.intake.take(ORDERS.delivery(event_id(two), age=20), "bus", must_sign=True)
-    assert [vote.decision for vote in await cast(bridge, event_id(two))] == ["hold"]
+    assert [vote.decision for vote in await cast_votes(bridge, event_id(two))] == ["hold"]
     assert counted(bridge, "dropped", "older") == 1
 
 
@@ -229,7 +212,7 @@ async def test_what_was_signed_before_the_same_was_said_again_comes_too_late(two
     for name, age, decision in (("w-1", 30, said), ("w-2", 10, said), ("w-3", 20, between)):
         message = ORDERS.delivery(event_id(two), name=name, age=age, decision=decision)
         await bridge.intake.take(message, "bus", must_sign=True)
-    assert [vote.decision for vote in await cast(bridge, event_id(two))] == [said]
+    assert [vote.decision for vote in await cast_votes(bridge, event_id(two))] == [said]
 
 
 async def test_keys_are_written_with_the_vote(two):
@@ -247,7 +230,7 @@ async def test_nobody_takes_the_place_of_a_vote_that_was_proved(two):
     await bridge.hear(event_id(two), approver="orders", _identity="orders", id="1")
     await bridge.hear(event_id(two), approver="orders", decision="hold", id="2")
     await bridge.hear(event_id(two), approver="orders", decision="release", resource="vm-1", id="3")
-    found = {(vote.decision, vote.verified) for vote in await cast(bridge, event_id(two))}
+    found = {(vote.decision, vote.verified) for vote in await cast_votes(bridge, event_id(two))}
     assert found == {("approve", True), ("release", False)}
     assert ("refused", "unauthorized") in await bridge.became()
 
@@ -268,7 +251,7 @@ async def test_an_event_has_only_so_many_votes_of_unproved_names(two, monkeypatc
         await bridge.hear(event_id(two), approver=f"a-{number}")
     await bridge.hear(event_id(two), approver="a-0", decision="hold")
     await bridge.hear(event_id(two), _identity="proved", id="p")
-    cast_now = await cast(bridge, event_id(two))
+    cast_now = await cast_votes(bridge, event_id(two))
     assert len(cast_now) == 4
     assert counted(bridge, "refused", "rate-limited") == 2
 
@@ -313,5 +296,5 @@ async def test_what_a_sink_says_needs_no_entry_and_counts_as_verified(two):
     body = json.dumps({"eventId": event_id(two), "resource": "vm-0", "id": "c-1"}).encode()
     for _ in range(2):
         await bridge.intake.take_local(Delivery(body), SINK, "sink:drain")
-    [vote] = await cast(bridge, event_id(two))
+    [vote] = await cast_votes(bridge, event_id(two))
     assert (vote.approver, vote.verified, vote.local) == ("sink:drain", True, True)
