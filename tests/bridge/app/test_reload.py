@@ -1,0 +1,126 @@
+"""A new configuration takes effect: all of it, or nothing."""
+
+import asyncio
+import shutil
+import socket
+import ssl
+
+import pytest
+import yaml
+from support.certificates import issue
+from support.running_app import reload, serving
+from support.until import until
+
+from bridge.app.lifecycle import run
+from bridge.app.reload import CannotStart
+
+
+async def test_a_configured_port_that_is_taken_is_said_in_a_sentence(place, taken):
+    place.write(http={"listen": f"127.0.0.1:{taken}"})
+    with pytest.raises(ExceptionGroup) as caught:
+        await run(place.load(), place.load)
+    (error,) = caught.value.exceptions
+    assert isinstance(error, CannotStart)
+    assert f"127.0.0.1:{taken}" in str(error)
+
+
+async def test_a_reload_applies_what_changed(place, simulator, caplog):
+    async with serving(place) as app:
+        simulator.world.create(type="Reboot", notice="15m")
+        await until(lambda: "scheduled" in place.told("left"))
+        place.write(sinks={"left": place.sink("left"), "right": place.sink("right")})
+        assert await reload(app, caplog) == "configuration.loaded"
+        await until(lambda: "scheduled" in place.told("right"))
+        place.write(source={**place.keys["source"], "scope": "all"})
+        assert await reload(app, caplog) == "configuration.loaded"
+        simulator.world.create(type="Freeze", notice="15m", resources=["another-vm"])
+        await until(lambda: place.told("right").count("scheduled") == 2)
+        assert app.runtime.identity.config.source.scope == "all"
+        assert app.runtime.status.reloads_failed == 0
+    assert place.told("left").count("bridge.audited") == 3
+    assert place.told("right")[0] == "scheduled"
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"sink": {}}, "sink"),
+        ({"sinks": {"left": {"type": "nothing"}}}, "nothing"),
+        ({"state_dir": "/elsewhere"}, "state_dir: changed from"),
+        ({"source": {"endpoint": "http://127.0.0.1:1"}}, "source.endpoint: changed from"),
+    ],
+    ids=["unknown key", "unknown sink", "state_dir", "endpoint"],
+)
+async def test_a_reload_is_all_or_nothing(place, caplog, changes, said):
+    async with serving(place) as app:
+        before, workers = app.runtime.config, dict(app.runtime.status.sinks)
+        keys = {**place.keys, "stop_grace": "1s", **changes}
+        place.file.write_text(yaml.safe_dump(keys))
+        assert await reload(app, caplog) == "configuration.refused"
+        assert said in caplog.records[-1].error
+        assert app.runtime.config is before
+        assert app.runtime.status.reloads_failed == 1
+        assert all(app.runtime.status.sinks[name] is one for name, one in workers.items())
+
+
+async def test_a_reload_to_a_port_that_is_taken_changes_nothing(place, caplog, taken):
+    place.write(http={"listen": "127.0.0.1:0"})
+    async with serving(place) as app:
+        before = app.runtime.config
+        more = {"left": place.sink("left"), "right": place.sink("right")}
+        place.write(http={"listen": f"127.0.0.1:{taken}"}, sinks=more)
+        assert await reload(app, caplog) == "configuration.refused"
+        assert app.runtime.config is before
+        assert list(app.runtime.status.sinks) == ["left"]
+        place.write(http={"listen": "127.0.0.1:0"})
+        assert await reload(app, caplog) == "configuration.loaded"
+        assert sorted(app.runtime.status.sinks) == ["left", "right"]
+
+
+async def test_a_reload_takes_new_certificates_and_refuses_bad_ones(place, caplog, tmp_path):
+    first, second = issue(tmp_path / "first"), issue(tmp_path / "second")
+    ours = tmp_path / "server.pem"
+    shutil.copy(first.server.both, ours)
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        port = sock.getsockname()[1]
+    tls = {"certificate": str(ours), "key": str(ours)}
+    place.write(http={"listen": f"127.0.0.1:{port}", "tls": tls})
+
+    async def trusted() -> list[bool]:
+        found = []
+        for authority in (first, second):
+            try:
+                where = ("127.0.0.1", port)
+                _, writer = await asyncio.open_connection(*where, ssl=authority.context())
+                writer.close()
+                found.append(True)
+            except ssl.SSLError:
+                found.append(False)
+        return found
+
+    async with serving(place) as app:
+        await until(lambda: app.reload and app.reload.web._opened)
+        assert await trusted() == [True, False]
+        ours.write_text("half a file")
+        assert await reload(app, caplog) == "configuration.refused"
+        assert "http.tls: " in caplog.records[-1].error
+        assert await trusted() == [True, False]
+        shutil.copy(second.server.both, ours)
+        assert await reload(app, caplog) == "configuration.loaded"
+        assert await trusted() == [False, True]
+
+
+async def test_systemd_hears_of_every_step(place, caplog, monkeypatch):
+    heard: list[str] = []
+    monkeypatch.setattr("bridge.platform.notify", heard.append)
+    async with serving(place) as app:
+        await until(lambda: heard)
+        assert await reload(app, caplog) == "configuration.loaded"
+        await until(lambda: len(heard) == 3)
+        original = app.reload.load
+        app.reload.load = lambda: 1 / 0
+        app._again.set()
+        await until(lambda: len(heard) == 5)
+        app.reload.load = original
+    assert heard == [*["READY=1"], *["RELOADING=1", "READY=1"] * 2, "STOPPING=1"]
