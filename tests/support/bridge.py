@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,7 +30,7 @@ from bridge.simulator import VM, Scenario, Simulator
 from bridge.source.endpoint import Endpoint
 from bridge.source.poller import Poller
 
-Post = Callable[..., Awaitable[Accepted | Problem]]
+Post = Callable[..., Coroutine[Any, Any, Accepted | Problem]]
 HURRIED = 500
 """Requests a second: these tests have no time for Azure's five."""
 
