@@ -5,6 +5,7 @@ It is told what the bridge was shown and what it took, in that order, and says w
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import Any
 
 from bridge.core.model import ScheduledEvent
 
@@ -50,6 +51,8 @@ class Entry:
 
 
 def worse(before: ScheduledEvent, now: ScheduledEvent) -> bool:
+    assert before.not_before
+    assert now.not_before
     return (
         not set(now.resources) <= set(before.resources)
         or HARSHER.index(now.event_type) > HARSHER.index(before.event_type)
@@ -62,7 +65,7 @@ class Clerk:
     """The books of one bridge."""
 
     vm: str
-    policy: object
+    policy: Any
     listed: bool
     view: dict[str, ScheduledEvent] = field(default_factory=dict)
     lives: dict[str, int] = field(default_factory=dict)
@@ -106,11 +109,12 @@ class Clerk:
         self._settle(now)
         for key in list(self.duties):
             event = self.view.get(key[0])
-            gone = event is None or self.life(key[0]) != key[1]
-            if not gone and event.status != "Started":
+            if event is not None and self.life(key[0]) != key[1]:
+                event = None
+            if event is not None and event.status != "Started":
                 continue
             del self.duties[key]
-            if gone or now >= event.not_before:
+            if event is None or (event.not_before and now >= event.not_before):
                 self.failed.append(key[0])
         for name, event in self.view.items():
             if event.status != "Started" and (name, self.life(name)) not in self.granted:
@@ -208,16 +212,16 @@ class Clerk:
     def allows(self, name: str, now: datetime) -> bool:
         """Enough now, and so long ago that those who go before us have had their time."""
         event = self.view.get(name)
-        if event is None or event.status == "Started" or self.turn(name) is None:
+        if event is None or event.status == "Started" or (turn := self.turn(name)) is None:
             return False
-        then = now - self.turn(name) * TAKEOVER
+        then = now - turn * TAKEOVER
         return self.enough(name, now, now) and self.enough(name, then, then)
 
     def demands(self, name: str, now: datetime) -> bool:
         """It must be POSTed: it is allowed, and nothing was said since our turn came."""
-        if not self.allows(name, now):
+        if not self.allows(name, now) or (turn := self.turn(name)) is None:
             return False
-        then = now - self.turn(name) * TAKEOVER
+        then = now - turn * TAKEOVER
         return all(one.at <= then for one in self.book(name))
 
     def enough(self, name: str, then: datetime, now: datetime) -> bool:

@@ -16,7 +16,7 @@ from bridge.runtime.status import SinkStatus
 class FarSide:
     """`judge` says what becomes of one CloudEvent; it may raise, which breaks the whole batch."""
 
-    judge: Callable[[CloudEvent], Result] = lambda _: None
+    judge: Callable[[CloudEvent], Any] = lambda _: None
     entering: Callable[[], Any] = lambda: None
     leaving: Callable[[], Any] = lambda: None
     answer: Callable[[list[Result]], Any] = lambda results: results

@@ -107,14 +107,15 @@ def _sasl() -> Settings:
 
 
 def _tls(files: Certificates) -> Settings:
+    trusted: Settings = {
+        "ssl.client.auth": "requested",
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": files.authority,
+        # The user is the certificate's common name.
+        "ssl.principal.mapping.rules": f"RULE:^.*CN=({CLIENT}).*$/$1/,DEFAULT",
+    }
     return (
-        {
-            "ssl.client.auth": "requested",
-            "ssl.truststore.type": "PEM",
-            "ssl.truststore.location": files.authority,
-            # The user is the certificate's common name.
-            "ssl.principal.mapping.rules": f"RULE:^.*CN=({CLIENT}).*$/$1/,DEFAULT",
-        }
+        trusted
         | _keystore("", files.server)
         | _keystore("listener.name.expired.", files.expired_server)
         | _keystore("listener.name.wrong_host.", files.wrong_host_server)

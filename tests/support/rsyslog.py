@@ -42,7 +42,8 @@ class Message:
 
 def parse(line: bytes) -> Message:
     priority, *fields, text = line.split(b"\t", 7)
-    return Message(int(priority), *(part.decode() for part in fields), text)
+    time, host, app, procid, msgid, data = (part.decode() for part in fields)
+    return Message(int(priority), time, host, app, procid, msgid, data, text)
 
 
 @dataclass

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
-import pycef
-from google.protobuf import json_format
+import pycef  # type: ignore[import-untyped]
+from google.protobuf import json_format  # type: ignore[import-untyped]
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 
 DATA = Path(__file__).parents[1] / "data"

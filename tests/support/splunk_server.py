@@ -143,7 +143,8 @@ class SplunkServer:
         for number, envelope in enumerate(split(body)):
             problem = self._invalid(envelope, token)
             if problem is not None:
-                return answer(problem, **({"invalid-event-number": number} if self.numbers else {}))
+                more: dict[str, Any] = {"invalid-event-number": number} if self.numbers else {}
+                return answer(problem, **more)
             found.append(envelope)
         self.events += found
         if not token.acknowledges or channel is None:
@@ -180,7 +181,8 @@ class SplunkServer:
 
 def split(body: bytes) -> list[Any]:
     """JSON values one after the other, None for what is none."""
-    decoder, text, place, found = json.JSONDecoder(), body.decode(), 0, []
+    decoder, text, place = json.JSONDecoder(), body.decode(), 0
+    found: list[Any] = []
     while place < len(text):
         try:
             value, place = decoder.raw_decode(text, place)

@@ -40,7 +40,7 @@ class Got:
         return [self._binary(kind)] if "ce-id" in self.headers else []
 
     def _binary(self, kind: str) -> dict[str, Any]:
-        found = {
+        found: dict[str, Any] = {
             name.lower().removeprefix("ce-"): unquote(value, errors="strict")
             for name, value in self.headers.items()
             if name.lower().startswith("ce-")

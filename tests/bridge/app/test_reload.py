@@ -118,9 +118,10 @@ async def test_systemd_hears_of_every_step(place, caplog, monkeypatch):
         await until(lambda: heard)
         assert await reload(app, caplog) == "configuration.loaded"
         await until(lambda: len(heard) == 3)
+        assert app.reload
         original = app.reload.load
-        app.reload.load = lambda: 1 / 0
+        monkeypatch.setattr(app.reload, "load", lambda: 1 / 0)
         app._again.set()
         await until(lambda: len(heard) == 5)
-        app.reload.load = original
+        monkeypatch.setattr(app.reload, "load", original)
     assert heard == [*["READY=1"], *["RELOADING=1", "READY=1"] * 2, "STOPPING=1"]

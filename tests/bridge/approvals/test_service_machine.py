@@ -103,13 +103,13 @@ class Desks(RuleBasedStateMachine):
         self.runner = asyncio.Runner()
         self.folder = tempfile.TemporaryDirectory()
         self.azure = Azure()
-        self.said = {channel: [] for channel in CHANNELS}
+        self.said: dict[str, list[Said]] = {channel: [] for channel in CHANNELS}
         self.bridges, self.windows, self.clerks, self.read = {}, {}, {}, {}
         self.number = 0
 
     @initialize(policy=st.sampled_from(POLICIES), listed=st.booleans())
     def open(self, policy, listed):
-        self.rules = {"require": policy, "allow": ALLOW if listed else []}
+        self.policy = {"require": policy, "allow": ALLOW if listed else []}
         for vm in VMS:
             self.clerks[vm] = Clerk(vm, policy, listed)
             self.windows[vm] = Window(self.azure, self.clerks[vm])
@@ -120,7 +120,7 @@ class Desks(RuleBasedStateMachine):
     async def _start(self, vm):
         folder = Path(self.folder.name) / vm
         folder.mkdir(exist_ok=True)
-        config = make_config(folder, "http://127.0.0.1:9", {}, **self.rules)
+        config = make_config(folder, "http://127.0.0.1:9", {}, **self.policy)
         journal = Journal(folder / "journal.db")
         await journal.open()
         await journal.run(lambda store: store.connection.execute("PRAGMA synchronous = OFF"))

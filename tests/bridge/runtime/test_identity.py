@@ -114,7 +114,7 @@ async def test_what_cannot_be_understood_is_forgotten(journal, metadata, caplog,
     assert me.instance == Instance()
     assert lines(caplog) == ["instance.forgotten"]
     await me.learn(metadata)
-    assert json.loads(await kept(journal, "instance"))["name"] == HERE.name
+    assert json.loads(await kept(journal, "instance") or "")["name"] == HERE.name
 
 
 async def test_a_failure_changes_nothing_and_is_said_once(journal, metadata, simulator, caplog):
@@ -166,7 +166,7 @@ async def test_another_vms_journal_is_set_aside(journal, metadata):
     await me.learn(metadata)
     assert journal.origin == "quarantined"
     assert await kept(journal, "vm_id") == me.instance.vm_id
-    assert json.loads(await kept(journal, "instance"))["name"] == HERE.name
+    assert json.loads(await kept(journal, "instance") or "")["name"] == HERE.name
 
 
 async def test_a_journal_that_was_replaced_learns_who_we_are(journal, metadata):
@@ -177,7 +177,7 @@ async def test_a_journal_that_was_replaced_learns_who_we_are(journal, metadata):
     assert await kept(journal, "vm_id") is None
     await me.learn(metadata)
     assert await kept(journal, "vm_id") == me.instance.vm_id
-    assert json.loads(await kept(journal, "instance"))["name"] == HERE.name
+    assert json.loads(await kept(journal, "instance") or "")["name"] == HERE.name
 
 
 async def test_an_instance_without_an_id_claims_nothing(journal):
