@@ -1,4 +1,4 @@
-"""Where CloudEvents go: one module for each technology, found by entry point like anyone else's.
+"""Where CloudEvents go: a module or a package for each technology, found by entry point.
 
 A sink sees `bridge.plugins` and nothing else of the bridge, and no other sink.
 """
