@@ -21,6 +21,7 @@ check: $(READY)  ## ruff, mypy and the import contracts
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	$(BIN)/mypy --config-file tests/mypy.ini tests
 	$(BIN)/lint-imports
 
 install: $(READY)  ## make .venv with the bridge and its tools
