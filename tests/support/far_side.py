@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 from bridge.delivery.dispatcher import Dispatcher
 from bridge.journal import Journal
@@ -83,3 +83,7 @@ async def at_work(*dispatchers: Dispatcher) -> AsyncGenerator[None]:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def fail(error: BaseException) -> NoReturn:
+    raise error

@@ -126,10 +126,3 @@ def test_what_became_of_an_approval_is_a_line_too():
     data = {"eventType": "Reboot", "eventId": "AB12CD34-1", "approver": "orders", "reason": "done"}
     granted = {**envelope, "type": "azure.scheduledevents.approval.granted.v1", "data": data}
     assert demo._sentence(granted).endswith("approval.granted  Reboot  AB12CD34  by orders: done")
-
-
-@pytest.mark.parametrize("missing", ["confluent_kafka", "amqtt.broker"])
-def test_without_the_extra_it_says_so(monkeypatch, capsys, missing):
-    monkeypatch.setitem(sys.modules, missing, None)
-    assert main(["demo"]) == 1
-    assert "pip install 'scheduled-events-bridge[demo]'" in capsys.readouterr().err
