@@ -51,13 +51,18 @@ class Files:
             "stranger": (other, "orders"),
         }
         made = {name: _issue(folder, name, *by) for name, by in issued.items()}
-        return cls(**paths, **made)
+        return cls(paths["ca"], paths["below"], **made)
 
 
 def _issue(folder: Path, name: str, ca: trustme.CA, common: str) -> Identity:
     one = Identity(*(folder / f"{name}.{end}" for end in ("crt", "key", "pem")))
-    who = {"organization_name": "example", "organization_unit_name": "shop"}
-    write(one, ca.issue_cert("127.0.0.1", common_name=common, **who))
+    issued = ca.issue_cert(
+        "127.0.0.1",
+        common_name=common,
+        organization_name="example",
+        organization_unit_name="shop",
+    )
+    write(one, issued)
     return one
 
 

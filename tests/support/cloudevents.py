@@ -34,7 +34,7 @@ def batch(count: int, *, first: int = 1, **data: Any) -> list[CloudEvent]:
 
 
 def _encode(n: int, key: str, data: dict[str, Any]) -> CloudEvent:
-    envelope = {
+    envelope: dict[str, Any] = {
         "specversion": "1.0",
         "type": "azure.scheduledevents.scheduled.v1",
         "source": "/subscriptions/0b1f6471/resourcegroups/shop/scheduledevents",

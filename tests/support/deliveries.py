@@ -41,6 +41,6 @@ def said_of_sinks(caplog) -> list[str]:
     return [each.message for each in caplog.records if each.message.startswith("sink.")]
 
 
-def soon(seconds: float) -> dict[str, str]:
+def soon(seconds: float) -> dict[str, Any]:
     """Data of a CloudEvent about what happens so many seconds from now."""
     return {"notBefore": (datetime.now(UTC) + timedelta(seconds=seconds)).isoformat()}

@@ -4,6 +4,7 @@ import contextlib
 from collections.abc import AsyncGenerator, Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from support.cloudevents import make
 from support.world import NOON, scheduled_event
@@ -17,7 +18,7 @@ from bridge.journal.store import Store
 NOW = 1_000_000.0
 
 
-def about(key: str, n: int = 1, **data: object) -> CloudEvent:
+def about(key: str, n: int = 1, **data: Any) -> CloudEvent:
     """The n-th CloudEvent about that key; its id is readable."""
     made = make(n, key=key, **data)
     return replace(

@@ -3,6 +3,7 @@ import os
 import socket
 import subprocess
 
+import aiohttp
 import pytest
 from aiohttp import web
 from support.impostor import impostor
@@ -78,7 +79,9 @@ async def test_a_socket_that_is_not_open_to_us_is_said_to_be_so(tmp_path):
 
 
 def test_a_refused_permission_is_told_apart_from_absence():
-    way = client.Way("/run/control.sock", "no control socket", "http://bridge", list, {})
+    way = client.Way(
+        "/run/control.sock", "no control socket", "http://bridge", aiohttp.BaseConnector, {}
+    )
     assert client._absent(way, PermissionError()) == "/run/control.sock is not open to you"
     assert client._absent(way, FileNotFoundError()) == "no control socket"
 

@@ -2,13 +2,19 @@
 
 from copy import deepcopy
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
 from bridge.cli.drill_text import begun, news, told
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
-VOTE = {"approver": "orders", "resource": "vm-0", "decision": "approve", "via": "bus"}
+VOTE: dict[str, Any] = {
+    "approver": "orders",
+    "resource": "vm-0",
+    "decision": "approve",
+    "via": "bus",
+}
 VOTE |= {"at": "2026-11-15T12:01:00Z", "secondsBeforeApproveBy": 120, "verified": True}
 REFUSAL = {"approver": "billing", "resource": None, "decision": "approve", "via": "mqtt"}
 REFUSAL |= {"reason": "unauthorized", "detail": "billing is not listed"}

@@ -84,7 +84,7 @@ async def test_an_attempt_takes_no_longer_than_the_notice_allows(journal, hurry)
     worker = dispatcher_for(journal, far_side)
     async with at_work(worker):
         await until(lambda: worker.status.error, patience=5)
-    assert worker.status.error.startswith("no answer within 1")
+    assert str(worker.status.error).startswith("no answer within 1")
 
 
 async def test_drained_waits_for_the_last_one(journal, hurry):

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from typing import Any
 
 import pytest
 from support.deliveries import column, comes_to, left, letters, record, said_of_sinks
@@ -64,7 +65,7 @@ async def test_an_exception_means_later_and_the_sink_is_entered_anew(journal, hu
 
 
 async def test_a_send_that_is_not_even_a_coroutine_means_later(journal, hurry):
-    far_side = FarSide()
+    far_side: Any = FarSide()
     far_side.send = lambda _: 1 / 0
     await record(journal, about("A"))
     worker = dispatcher_for(journal, far_side)

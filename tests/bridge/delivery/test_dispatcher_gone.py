@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time
+from functools import partial
 
 import pytest
 from support.deliveries import column, comes_to, left, letters, record, said_of_sinks
@@ -88,7 +89,7 @@ async def test_it_stops_again_when_nothing_has_changed(journal):
     worker = dispatcher_for(journal, far_side)
     async with at_work(worker):
         for times in (1, 2, 3):
-            await until(lambda times=times: far_side.left == times)
+            await until(partial(far_side.was_left, times))
             assert worker.status.resume(time.time())
             journal.announce()
     assert far_side.batches[:3] == [["A/1"]] * 3

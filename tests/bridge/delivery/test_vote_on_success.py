@@ -82,10 +82,13 @@ async def test_where_no_approvals_are_taken_the_delivery_is_kept_and_says_so(jou
 
 
 async def test_a_desk_that_does_not_answer_is_not_waited_for_for_ever(journal):
+    async def silent(*_: object) -> None:
+        await asyncio.Event().wait()
+
     worker = dispatcher_for(
         journal, FarSide(lambda _: Delivered(approves=True)), retry={"timeout": "30ms"}
     )
-    worker.vote = lambda *_: asyncio.Event().wait()
+    worker.vote = silent
     await record(journal, about("A"))
     async with at_work(worker):
         await until(lambda: worker.status.state == "unavailable")

@@ -259,15 +259,15 @@ async def test_trim_goes_by_the_rules(path):
     async with opened(path, "sink") as journal:
         await journal.append([about("A"), about("B")], NOW)
         await journal.settle("sink", delivered("A/1"), NOW)
-        rules = {"keep": 5.0, "max_size": 1 << 30, "best_effort": []}
-        assert (await journal.trim(now=NOW + 9, **rules)).removed == 1
+        found = await journal.trim(now=NOW + 9, keep=5.0, max_size=1 << 30, best_effort=[])
+        assert found.removed == 1
         assert await journal.run(recorded) == ["B/1"]
 
 
 async def test_what_must_be_durable_is_not_done_in_memory(tmp_path):
     journal = Journal(tmp_path / "journal.db")
     await journal.open()
-    journal._store.connection.execute("PRAGMA query_only = ON")
+    await forbid_writing(journal)
     receipt = Receipt([cast()])
     with pytest.raises(Unavailable, match="cannot be written"):
         await journal.durably(lambda store: receive(store, receipt, time.time()))

@@ -3,6 +3,7 @@
 import sqlite3
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from support.ballots import cast
@@ -58,7 +59,8 @@ def test_all_that_a_message_changes_is_written_together(store):
 
 
 def test_nothing_of_it_is_written_when_something_cannot_be(store):
-    bad = replace(make(), body=object())
+    unwritable: Any = object()
+    bad = replace(make(), body=unwritable)
     receipt = Receipt([cast()], [waits()], [("k", EVENT_ID)], ("bus", "0", "17"), [bad])
     with pytest.raises(sqlite3.ProgrammingError):
         receive(store, receipt, NOW)

@@ -43,7 +43,7 @@ async def desk(folder, *, http=None, **approvals):
             return Accepted()
 
         granting = Granting(
-            made.runtime, speaker, intake, Posting(made.runtime, speaker, post, int)
+            made.runtime, speaker, intake, Posting(made.runtime, speaker, post, lambda: None)
         )
         made.runtime.take_local = intake.take_local
         task = asyncio.create_task(granting.run())

@@ -40,7 +40,9 @@ async def test_a_configured_address_that_is_taken_is_an_error_in_one_sentence(tm
         with pytest.raises(CannotListen) as caught:
             async with serve(running, address=None):
                 pass
-    words = os.strerror(caught.value.__cause__.errno)
+    cause = caught.value.__cause__
+    assert isinstance(cause, OSError)
+    words = os.strerror(cause.errno or 0)
     assert str(caught.value) == f"http.listen: cannot listen on 127.0.0.1:{taken}: {words}"
 
 
@@ -53,6 +55,7 @@ async def test_a_probes_address_that_is_taken_is_an_error_too(tmp_path, taken):
 
 async def test_a_default_address_that_is_taken_is_a_warning(tmp_path, taken, caplog):
     settings = Config.model_validate({"state_dir": tmp_path})
+    assert settings.http.listen is not None
     default = settings.http.listen._replace(port=taken)
     http = Http.model_construct(_fields_set=set(), **{**dict(settings.http), "listen": default})
     settings = settings.model_copy(update={"http": http})
@@ -111,7 +114,9 @@ async def test_stopping_ends_streams_in_order_and_does_not_wait_for_readers(tmp_
 async def test_tls_is_spoken_and_nothing_older_than_1_2(tmp_path, certificate):
     async with bridge(config(tmp_path, tls=certificate)) as running:
         trust = ssl.create_default_context(cafile=certificate["certificate"])
-        url = f"https://localhost:{running.served.http.port}/readyz"
+        at = running.served.http
+        assert at is not None
+        url = f"https://localhost:{at.port}/readyz"
         async with running.http.session.get(url, ssl=trust) as answer:
             assert answer.status == 200
         old = ssl.create_default_context(cafile=certificate["certificate"])

@@ -1,4 +1,5 @@
 import json
+from typing import Any
 
 from support.served_bridge import announce, end
 from support.world import ME, NOON, published
@@ -61,11 +62,18 @@ async def test_one_event_tells_its_story(seb, running):
 
 def test_the_story_has_the_votes_that_stand_and_the_reason_of_one_that_does_not():
     refused = json.loads(published()["azure.scheduledevents.approval.refused.v1"].body)
-    event = dict.fromkeys(("notBefore", "approveBy", "affected", "eventSource", "description"))
+    event: dict[str, Any] = dict.fromkeys(
+        ("notBefore", "approveBy", "affected", "eventSource", "description")
+    )
     event |= {"eventId": FIRST, "eventType": "Reboot", "status": "Scheduled", "resources": [ME]}
     event |= {"inferred": False, "drill": False}
     event["history"] = [{"cloudevent": refused, "deliveries": []}]
-    vote = {"approver": "orders", "resource": None, "decision": "hold", "reason": "not yet"}
+    vote: dict[str, Any] = {
+        "approver": "orders",
+        "resource": None,
+        "decision": "hold",
+        "reason": "not yet",
+    }
     vote |= {"verified": True, "via": "bus", "at": "2026-11-15T12:00:00Z"}
     out = events.one({**event, "votes": [vote]}, NOON)
     assert "APPROVER  FOR  SAID  AT               VERIFIED  VIA  REASON\n" in out

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from contextlib import AsyncExitStack, asynccontextmanager, redirect_stdout
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.served_bridge import announce, bridge, config, end
@@ -152,7 +153,12 @@ async def test_to_follow_is_to_miss_nothing_across_a_restart(
 async def test_a_bridge_that_is_away_is_told_once(tmp_path, screen, capsys, quick, monkeypatch):
     settings = config(tmp_path, listen=None)
     tries = []
-    monkeypatch.setattr(watch, "stream", lambda *known: tries.append(1) or stream(*known))
+
+    def tried(*known: Any) -> Any:
+        tries.append(known)
+        return stream(*known)
+
+    monkeypatch.setattr(watch, "stream", tried)
     async with watching(settings, screen, follow=True, as_json=True):
         await until(lambda: len(tries) >= 3)
     assert capsys.readouterr().err.count("; waiting for it.\n") == 1
@@ -173,8 +179,10 @@ async def test_ctrl_c_and_a_reader_that_leaves_end_it_quietly(tmp_path):
     async with bridge(config(tmp_path)) as made:
         await announce(made.journal, FIRST)
         command = [SEB, "watch", "--json", "-c", str(file)]
-        pipes = {"stdout": asyncio.subprocess.PIPE, "stderr": asyncio.subprocess.PIPE}
-        first = await asyncio.create_subprocess_exec(*command, **pipes)
+        first = await asyncio.create_subprocess_exec(
+            *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+        )
+        assert first.stdout is not None
         read, write = os.pipe()
         second = await asyncio.create_subprocess_exec(
             *command, stdout=write, stderr=subprocess.PIPE

