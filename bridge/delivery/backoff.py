@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from bridge.common.supervise import backoff
@@ -15,22 +15,24 @@ from bridge.plugins import Result, Unavailable
 class Holds:
     """Keys that failed, each until when it is left alone."""
 
+    clock: Callable[[], float] = time.monotonic
+    draw: Callable[[], float] = random.random
     _until: dict[str, float] = field(default_factory=dict)
 
     def keys(self) -> frozenset[str]:
         """Those that must still wait."""
-        now = time.monotonic()
+        now = self.clock()
         self._until = {key: until for key, until in self._until.items() if until > now}
         return frozenset(self._until)
 
     def soonest(self) -> float | None:
         """Seconds until the first of them may be tried again; None when there are none."""
         first = min(self._until.values(), default=None)
-        return None if first is None else first - time.monotonic()
+        return None if first is None else first - self.clock()
 
     def hold(self, rows: Sequence[Row], results: Sequence[Result]) -> None:
         """Only the key that failed waits; what failed together is tried again together."""
-        now, draw = time.monotonic(), random.random()
+        now, draw = self.clock(), self.draw()
         for row, result in zip(rows, results, strict=True):
             if isinstance(result, Unavailable):
                 most = longest_wait(shortest_notice([row.event], time.time()))

@@ -21,7 +21,7 @@ async def seb(at: Stage, *words: str) -> tuple[int, str]:
         if process.returncode is None:
             process.kill()
             await process.wait()
-    return process.returncode, out.decode()
+    return await process.wait(), out.decode()
 
 
 def life(at: Stage) -> list[list[str]]:

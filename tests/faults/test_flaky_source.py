@@ -1,11 +1,13 @@
 """A metadata service on a bad day: errors are not emptiness, and an outage is told once."""
 
+from functools import partial
 from pathlib import Path
 
-from support.bridge_process import stage
+from support.bridge_process import Stage, stage
 from support.judge import RANKS, in_order, kind, same_bytes, told, truthful
 
 from bridge.simulator import Fault
+from bridge.simulator.world.faults import LiveFault
 
 OUTAGE, RECOVERY = "source.degraded", "source.recovered"
 ERRORS = (
@@ -26,6 +28,10 @@ ERRORS = (
 )
 
 
+def is_over(at: Stage, fault: LiveFault) -> bool:
+    return fault not in at.world.faults.live
+
+
 async def test_no_kind_of_bad_answer_is_taken_for_an_end(tmp_path: Path):
     async with stage(tmp_path, quick=True, source={"degraded_after": "10m"}) as at:
         at.world.create(name="started", type="Reboot", status="Started", started_for=None)
@@ -34,7 +40,7 @@ async def test_no_kind_of_bad_answer_is_taken_for_an_end(tmp_path: Path):
         await at.polled(2)
         for fault in ERRORS:
             live = at.world.fault(Fault.model_validate(fault))
-            await at.until(lambda live=live: live not in at.world.faults.live, live.name)
+            await at.until(partial(is_over, at, live), live.name)
             await at.polled(2)
         assert not told(at.files[0], "completed", "canceled")
         at.world.complete("started")

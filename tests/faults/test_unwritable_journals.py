@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 from collections.abc import AsyncGenerator, Callable, Generator
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
@@ -59,7 +60,7 @@ async def everywhere(at: Stage, count: int) -> None:
 
 
 async def go_through_a_full_disk(
-    at: Stage, fill: Callable[[], None], free: Callable[[], None], **faults: str
+    at: Stage, fill: Callable[[], object], free: Callable[[], None], **faults: str
 ) -> None:
     a_crowd(at, "before", 3)
     await at.start(faults=faults or None)
@@ -141,7 +142,7 @@ async def test_a_kill_while_the_disk_is_full_repeats_under_the_same_ids(tmp_path
 
 
 @contextlib.asynccontextmanager
-async def unwritable(**config: object) -> AsyncGenerator[tuple[Stage, dict[str, int]]]:
+async def unwritable(**config: Any) -> AsyncGenerator[tuple[Stage, dict[str, int]]]:
     """A state directory that the bridge's user cannot write, and files that it can."""
     folder = Path(tempfile.mkdtemp(prefix="seb-"))
     root = os.geteuid() == 0

@@ -15,6 +15,7 @@ from support.until import until
 
 from bridge.core.model import Document
 from bridge.simulator import Scenario, Simulator
+from bridge.simulator.world.world import World
 
 COMMAND = (str(Path(sys.executable).with_name("seb")),)
 FAULTY = (sys.executable, "-P", str(Path(__file__).with_name("faulty_bridge.py")))
@@ -41,14 +42,14 @@ class Stage:
     """Whether its processes come from the nursery, for tests that start many."""
     shown: list[Shown] = field(default_factory=list)
     number: int = 0
-    process: asyncio.subprocess.Process | QuickProcess | None = None
+    _process: asyncio.subprocess.Process | QuickProcess | None = None
 
     def __post_init__(self) -> None:
         self._watch()
         self.configure()
 
     def _watch(self) -> None:
-        world = self.simulator.world
+        world: Any = self.simulator.world
         answer = world.document
 
         def document() -> Document:
@@ -58,8 +59,14 @@ class Stage:
         world.document = document
 
     @property
-    def world(self):
+    def world(self) -> World:
         return self.simulator.world
+
+    @property
+    def process(self) -> asyncio.subprocess.Process | QuickProcess:
+        """The present one, or the last."""
+        assert self._process is not None, "no process was started"
+        return self._process
 
     @property
     def state_dir(self) -> Path:
@@ -89,11 +96,11 @@ class Stage:
         self.number += 1
         words = ["run", "-c", str(self._file), *more]
         if self.quick:
-            self.process = await bear(words, faults or {}, self._log(self.number))
+            self._process = await bear(words, faults or {}, self._log(self.number))
             return
         program = COMMAND if faults is None else (*FAULTY, json.dumps(faults))
         with self._log(self.number).open("wb") as log:
-            self.process = await asyncio.create_subprocess_exec(
+            self._process = await asyncio.create_subprocess_exec(
                 *program, *words, stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log
             )
 
@@ -116,7 +123,7 @@ class Stage:
         finally:
             if process.returncode is None:
                 process.kill()
-        return process.returncode, said.decode()
+        return await process.wait(), said.decode()
 
     async def ended(self) -> int:
         """The exit code, once there is one; a signal is negative."""
@@ -125,7 +132,7 @@ class Stage:
 
     async def kill(self) -> None:
         """As the kernel would, without a word."""
-        if self.process is not None:
+        if self._process is not None:
             with contextlib.suppress(ProcessLookupError):
                 self.process.kill()
             await self.process.wait()
@@ -190,7 +197,7 @@ async def stage(
     """A quiet world, unless there is a scenario, and a configuration with two file sinks."""
     folder.mkdir(parents=True, exist_ok=True)
     async with Simulator(scenario, speed=speed) as simulator:
-        usual = {
+        usual: dict[str, Any] = {
             "source": {"endpoint": simulator.endpoint, "poll_interval": "200ms"},
             "state_dir": str(folder / "state"),
             "sinks": {name: file_sink(folder, name) for name in ("left", "right")},

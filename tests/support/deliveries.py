@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from support.journal_tools import everything
@@ -38,3 +39,8 @@ async def column(journal: Journal, name: str, event_id: str) -> Any:
 
 def said_of_sinks(caplog) -> list[str]:
     return [each.message for each in caplog.records if each.message.startswith("sink.")]
+
+
+def soon(seconds: float) -> dict[str, Any]:
+    """Data of a CloudEvent about what happens so many seconds from now."""
+    return {"notBefore": (datetime.now(UTC) + timedelta(seconds=seconds)).isoformat()}

@@ -2,9 +2,9 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 from bridge.delivery.dispatcher import Dispatcher
 from bridge.journal import Journal
@@ -16,7 +16,7 @@ from bridge.runtime.status import SinkStatus
 class FarSide:
     """`judge` says what becomes of one CloudEvent; it may raise, which breaks the whole batch."""
 
-    judge: Callable[[CloudEvent], Any] = lambda _: None
+    judge: Callable[[CloudEvent], Result | Awaitable[object]] = lambda _: None
     entering: Callable[[], Any] = lambda: None
     leaving: Callable[[], Any] = lambda: None
     answer: Callable[[list[Result]], Any] = lambda results: results
@@ -42,6 +42,9 @@ class FarSide:
         finally:
             self.left += 1
             await _maybe(self.leaving())
+
+    def was_left(self, times: int) -> bool:
+        return self.left == times
 
     async def send(self, batch: Sequence[CloudEvent]) -> Sequence[Result]:
         keys = [event.key for event in batch]
@@ -83,3 +86,7 @@ async def at_work(*dispatchers: Dispatcher) -> AsyncGenerator[None]:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def fail(error: BaseException) -> NoReturn:
+    raise error

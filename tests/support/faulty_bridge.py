@@ -33,6 +33,11 @@ def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def replace(owner: Any, name: str, by: object) -> None:
+    """Put *by* where a class or a module has something else under that name."""
+    setattr(owner, name, by)
+
+
 def before_commit(number: int) -> None:
     """Die with the n-th transaction written, but not committed."""
     original, count = Store.transaction, itertools.count(1)
@@ -44,7 +49,7 @@ def before_commit(number: int) -> None:
             if next(count) == number:
                 die()
 
-    Store.transaction = transaction
+    replace(Store, "transaction", transaction)
 
 
 def after_commit(number: int) -> None:
@@ -58,7 +63,7 @@ def after_commit(number: int) -> None:
         if next(count) == number:
             die()
 
-    Store.transaction = transaction
+    replace(Store, "transaction", transaction)
 
 
 def around_migration(number: int) -> None:
@@ -83,12 +88,12 @@ def after_send(number: int) -> None:
     """Die when the n-th batch is with the sink, and the journal does not know it yet."""
     original, count = Dispatcher._judge, itertools.count(1)
 
-    async def judge(self: Dispatcher, rows: Any, results: Any) -> None:
+    async def judge(self: Dispatcher, rows: Any, results: Any) -> Any:
         if next(count) == number:
             die()
-        await original(self, rows, results)
+        return await original(self, rows, results)
 
-    Dispatcher._judge = judge
+    replace(Dispatcher, "_judge", judge)
 
 
 def around_vote(number: int) -> None:
@@ -104,7 +109,7 @@ def around_vote(number: int) -> None:
             die()
         return after
 
-    bridge.delivery.dispatcher.cast = cast
+    replace(bridge.delivery.dispatcher, "cast", cast)
 
 
 def around_settle(number: int) -> None:
@@ -113,7 +118,7 @@ def around_settle(number: int) -> None:
 
     def settle(self: Store, sink: str, *given: Any) -> None:
         if sink == "left" and number == 1:
-            Store.transaction = dying
+            replace(Store, "transaction", dying)
         original(self, sink, *given)
         if sink == "left":
             die()
@@ -124,7 +129,7 @@ def around_settle(number: int) -> None:
             yield db
             die()
 
-    Store.settle = settle
+    replace(Store, "settle", settle)
 
 
 def gone(flag: str) -> None:
@@ -136,7 +141,7 @@ def gone(flag: str) -> None:
             raise Gone("it was unsubscribed")
         original(self, lines)
 
-    LineFile.append = append
+    replace(LineFile, "append", append)
 
 
 def half_line(number: int) -> None:
@@ -149,7 +154,7 @@ def half_line(number: int) -> None:
             die()
         original(self, descriptor, lines)
 
-    LineFile._write = write
+    replace(LineFile, "_write", write)
 
 
 def pages(limit_file: str) -> None:
@@ -165,7 +170,7 @@ def pages(limit_file: str) -> None:
         with original(self) as db:
             yield db
 
-    Store.transaction = transaction
+    replace(Store, "transaction", transaction)
 
 
 def tail(_: int) -> None:
@@ -203,7 +208,7 @@ def around_ballot(number: int) -> None:
 
         return wrapped
 
-    Store.transaction = transaction
+    replace(Store, "transaction", transaction)
     bridge.approvals.intake.receive = counting(bridge.approvals.intake.receive)
     start_requests = bridge.approvals.start_requests
     start_requests.mark = counting(start_requests.mark)
@@ -220,7 +225,7 @@ def around_post(number: int) -> None:
         die()
         return answer
 
-    Metadata.approve = approve
+    replace(Metadata, "approve", approve)
 
 
 def user(number: int) -> None:
@@ -228,8 +233,11 @@ def user(number: int) -> None:
 
     All that is found or imported later is found now: whoever that is may not see where it stands.
     """
-    late = ("bridge.cli.commands.run", "bridge.web.server", "yaml", "cloudevents.core.formats.json")
-    late += (
+    late = (
+        "bridge.cli.commands.run",
+        "bridge.web.server",
+        "yaml",
+        "cloudevents.core.formats.json",
         "bridge.source.announcements",
         "bridge.drills.runner",
         "bridge.approvals.decisions",
@@ -242,7 +250,8 @@ def user(number: int) -> None:
         for point in bridge.plugins.entry_points.installed(group).values():
             point.load()
     release = bridge.app.lifecycle.version("scheduled-events-bridge")
-    bridge.app.lifecycle.version = bridge.cli.version = lambda name: release
+    for module in (bridge.app.lifecycle, bridge.cli):
+        replace(module, "version", lambda _: release)
     os.setgroups([])
     os.setgid(number)
     os.setuid(number)

@@ -121,7 +121,7 @@ def by_the_recipe(path: Path, life: int = 1) -> Iterator[str]:
             yield f"{kind(each)} of {each['subject']} should be {expected}, not {each['id']}"
 
 
-State = tuple[str | None, tuple[str, ...], str, str | None, int | None]
+State = tuple[str | None, tuple[str, ...], str, str | None, float | None]
 
 
 def _digest(state: State) -> str:

@@ -20,7 +20,7 @@ from bridge.web.problems import Problem
 log = logging.getLogger(__name__)
 
 SIGNED = Caller("by signature", "http", frozenset())
-"""Has no token, but claims to have signed what it sends: the desk that takes it will see."""
+"""Has no token but a signature, which is verified when the vote is taken."""
 
 CHALLENGE = 'Bearer realm="scheduled-events-bridge"'
 _APPROVALS = "/api/v1/approvals"

@@ -1,4 +1,4 @@
-"""The doors of the bridge: the control socket lets everything in, HTTP asks, probes are open."""
+"""The checks before each request: none at the control socket, all over HTTP, few for probes."""
 
 import asyncio
 from contextvars import ContextVar

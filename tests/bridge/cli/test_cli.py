@@ -29,6 +29,7 @@ def refused(capsys, *words: str) -> tuple[int, str]:
         main(words)
     out, err = capsys.readouterr()
     assert out == ""
+    assert isinstance(left.value.code, int)
     return left.value.code, err
 
 
@@ -106,6 +107,8 @@ def test_a_reader_that_leaves_early_gets_no_traceback():
     with subprocess.Popen(
         [SEB, "schema", "config"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
         process.stdout.close()
         said = process.stderr.read()
         assert process.wait(25) in (0, 1)

@@ -2,10 +2,11 @@ import asyncio
 import os
 import socket
 import subprocess
-from contextlib import asynccontextmanager
 
+import aiohttp
 import pytest
 from aiohttp import web
+from support.impostor import impostor
 from support.served_bridge import announce, bridge, config
 
 from bridge.cli import client
@@ -18,25 +19,6 @@ EVENT = "602D9444-D2CD-49C7-8624-8643E7171297"
 def elsewhere(tmp_path, running, **http):
     """The configuration of somebody for whom there is no control socket."""
     return config(tmp_path / "elsewhere", listen=str(running.served.http), **http)
-
-
-@asynccontextmanager
-async def impostor(answer):
-    """Something else at the bridge's address."""
-
-    async def handle(_):
-        return answer()
-
-    app = web.Application()
-    app.router.add_route("*", "/{path:.*}", handle)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    try:
-        yield site.port
-    finally:
-        await runner.cleanup()
 
 
 async def test_the_control_socket_is_the_first_way(tmp_path):
@@ -97,7 +79,9 @@ async def test_a_socket_that_is_not_open_to_us_is_said_to_be_so(tmp_path):
 
 
 def test_a_refused_permission_is_told_apart_from_absence():
-    way = client.Way("/run/control.sock", "no control socket", "http://bridge", list, {})
+    way = client.Way(
+        "/run/control.sock", "no control socket", "http://bridge", aiohttp.BaseConnector, {}
+    )
     assert client._absent(way, PermissionError()) == "/run/control.sock is not open to you"
     assert client._absent(way, FileNotFoundError()) == "no control socket"
 

@@ -3,28 +3,19 @@
 import asyncio
 import logging
 import time
+from functools import partial
 
 import pytest
 from support.deliveries import column, comes_to, left, letters, record, said_of_sinks
-from support.far_side import FarSide, at_work, dispatcher_for
-from support.journal_tools import about, opened
+from support.far_side import FarSide, at_work, dispatcher_for, fail
+from support.journal_tools import about
 from support.until import until
 
 from bridge.plugins import Gone, Rejected, Unavailable
 
 
-@pytest.fixture
-async def journal(tmp_path):
-    async with opened(tmp_path / "journal.db", "sink", "other") as made:
-        yield made
-
-
 def enough(event):
     return Gone("410: unsubscribed") if event.key == "A" else None
-
-
-def fail(error: Exception):
-    raise error
 
 
 async def test_the_rest_of_the_batch_counts_and_nothing_more_is_sent(journal, caplog):
@@ -98,7 +89,7 @@ async def test_it_stops_again_when_nothing_has_changed(journal):
     worker = dispatcher_for(journal, far_side)
     async with at_work(worker):
         for times in (1, 2, 3):
-            await until(lambda times=times: far_side.left == times)
+            await until(partial(far_side.was_left, times))
             assert worker.status.resume(time.time())
             journal.announce()
     assert far_side.batches[:3] == [["A/1"]] * 3

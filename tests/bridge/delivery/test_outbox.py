@@ -1,20 +1,25 @@
 """What a sink gets next, and what is settled without being sent."""
 
+import time
 from dataclasses import replace
 
 import pytest
-from support.deliveries import column, left, record
-from support.journal_tools import about, opened
+from support.deliveries import column, comes_to, left, record
+from support.far_side import FarSide, at_work, dispatcher_for
+from support.journal_tools import about
+from support.until import until
 
 from bridge.delivery.outbox import Outgoing
-from bridge.plugins import Format, FormatPlugin, FormatSettings, SinkSettings
+from bridge.journal import views
+from bridge.plugins import (
+    Delivered,
+    Format,
+    FormatPlugin,
+    FormatSettings,
+    SinkSettings,
+    Unavailable,
+)
 from bridge.runtime.status import SinkStatus
-
-
-@pytest.fixture
-async def journal(tmp_path):
-    async with opened(tmp_path / "journal.db", "sink") as made:
-        yield made
 
 
 @pytest.fixture
@@ -67,3 +72,70 @@ async def test_without_a_format_nothing_is_asked(journal, pager):
     await record(journal, about("A", eventType="Freeze"))
     assert await following(outgoing(journal)) == ["A/1"]
     assert pager == []
+
+
+async def test_filters_settle_without_sending(journal):
+    far_side = FarSide()
+    await record(journal, about("A", 1), about("B", 1, eventType="Freeze"), about("A", 2))
+    worker = dispatcher_for(journal, far_side, only={"event_types": ["Fr*"]})
+    async with at_work(worker):
+        await worker.drained()
+    assert far_side.taken == ["B/1"]
+    assert [await column(journal, "how", name) for name in ("A/1", "A/2")] == ["filtered"] * 2
+    assert await column(journal, "attempts", "A/1") == 0
+    assert (worker.status.filtered, worker.status.delivered) == (2, 1)
+
+
+async def test_what_a_later_state_has_overtaken_is_skipped_if_asked_for(journal):
+    far_side = FarSide()
+    await record(journal, about("A", 1), about("A", 2), about("B", 1), about("A", 3))
+    worker = dispatcher_for(journal, far_side, stale="skip")
+    async with at_work(worker):
+        await worker.drained()
+    assert far_side.taken == ["B/1", "A/3"]
+    assert await column(journal, "how", "A/2") == "overtaken"
+
+
+async def test_latency_is_from_the_record_to_the_answer(journal):
+    far_side = FarSide()
+    await journal.append([about("A")], time.time() - 7)
+    worker = dispatcher_for(journal, far_side)
+    async with at_work(worker):
+        await until(lambda: worker.status.delivered)
+    assert sum(worker.status.latency.counts) == 1
+    assert 7 <= worker.status.latency.total < 12
+
+
+async def test_a_note_is_kept_with_the_delivery_and_shown(journal):
+    far_side = FarSide(lambda event: Delivered("ticket 17") if event.key == "A" else None)
+    await record(journal, about("A"), about("B"))
+    async with at_work(dispatcher_for(journal, far_side)):
+        await comes_to(journal, [])
+    assert await column(journal, "note", "A/1") == "ticket 17"
+    assert await column(journal, "note", "B/1") is None
+    [shown] = await journal.run(lambda store: views.history(store, "A"))
+    [delivery] = shown["deliveries"]
+    assert (delivery["outcome"], delivery["note"]) == ("delivered", "ticket 17")
+
+
+async def test_a_note_about_what_first_failed_is_kept_too(journal):
+    answers = iter([Unavailable("busy", retry_after=0.001)])
+    far_side = FarSide(lambda _: next(answers, Delivered("at last")))
+    await record(journal, about("A"))
+    async with at_work(dispatcher_for(journal, far_side)):
+        await comes_to(journal, [])
+    assert await column(journal, "note", "A/1") == "at last"
+    assert await column(journal, "error", "A/1") == "busy"
+
+
+async def test_a_note_that_only_memory_holds_gets_into_the_file_with_its_delivery(journal):
+    far_side = FarSide(lambda _: Unavailable("busy", retry_after=0.001))
+    await record(journal, about("A"))
+    async with at_work(dispatcher_for(journal, far_side)):
+        await until(lambda: len(far_side.batches) > 1)
+        await journal.run(lambda store: store.connection.execute("PRAGMA query_only = ON"))
+        far_side.judge = lambda _: Delivered("said in the dark")
+        await comes_to(journal, [])
+        assert journal.trouble
+        assert await journal.repair()
+    assert await column(journal, "note", "A/1") == "said in the dark"

@@ -134,7 +134,11 @@ def test_the_shortest_notice_of_a_batch_counts_and_what_has_none_does_not():
     assert shortest_notice([], now) is None
     assert shortest_notice([ALL["source.snapshot"]], now) is None
     least = shortest_notice([far, ALL["source.snapshot"], near], now)
-    assert least == notice_left(near, now) < notice_left(far, now)
+    farther = notice_left(far, now)
+    assert farther is not None
+    assert least == notice_left(near, now)
+    assert least is not None
+    assert least < farther
 
 
 def test_this_vm_has_a_vote_on_what_is_announced_to_it_and_open_to_approval():

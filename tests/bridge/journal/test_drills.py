@@ -125,4 +125,6 @@ def test_a_ballot_without_enough_votes_is_read_back_too(store):
     over = stop(drill(), short, NOON)
     begin(store, drill(), [], NOW)
     proceed(store, drill(), over, [], NOW)
-    assert find(store, "D").ballot == short
+    found = find(store, "D")
+    assert found is not None
+    assert found.ballot == short

@@ -17,7 +17,7 @@ from support.world import NOON, SECOND
 
 from bridge.core.state import Ended, State
 from bridge.journal.cursors import dead_letters, register
-from bridge.journal.recovery import merge, stand_in
+from bridge.journal.recovery import merge, set_aside, stand_in
 from bridge.journal.store import Store, Verdict
 
 
@@ -285,3 +285,21 @@ def test_a_sink_that_returns_in_memory_gets_the_oldest_first(file, stand_in_for)
     register(spare, ["left", "right"], NOW)
     spare.append([about("A", 2)], NOW)
     assert offered(spare, "right") == ["A/1"]
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "state" / "journal.db"
+
+
+def test_no_more_than_three_are_kept_aside(tmp_path):
+    path = tmp_path / "journal.db"
+    kept = []
+    for n in range(5):
+        path.write_text(f"number {n}")
+        path.with_name("journal.db-wal").write_text("companion")
+        path.with_name("journal.db-shm").write_text("companion")
+        kept.append(set_aside(path, "foreign" if n % 2 else "corrupt"))
+    left = sorted(p.name for p in tmp_path.iterdir())
+    assert left == sorted(k.name + more for k in kept[2:] for more in ("", "-shm", "-wal"))
+    assert [k.read_text() for k in kept[2:]] == ["number 2", "number 3", "number 4"]

@@ -2,9 +2,29 @@ import sqlite3
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from support.ballots import cast
+from support.cloudevents import make
+from support.world import EVENT_ID, NOON
 
 from bridge.journal import schema
-from bridge.journal.schema import VERSION, Corrupt, Newer, connect_file, connect_memory, migrate
+from bridge.journal.schema import (
+    _MIGRATIONS,
+    VERSION,
+    Corrupt,
+    Newer,
+    connect_file,
+    connect_memory,
+    migrate,
+)
+from bridge.journal.store import Store
+from bridge.journal.votes import (
+    Receipt,
+    receive,
+    votes,
+)
+
+EVENT = (EVENT_ID, 1)
+NOW = NOON.timestamp()
 
 
 def tables(connection: sqlite3.Connection) -> set[tuple]:
@@ -118,3 +138,25 @@ def test_what_cannot_be_opened_is_not_corrupt(path):
     path.mkdir()
     with pytest.raises(sqlite3.OperationalError):
         connect_file(path)
+
+
+@pytest.fixture
+def store():
+    return Store(connect_memory())
+
+
+def ids(store):
+    return [row[0] for row in store.connection.execute("SELECT id FROM outbox ORDER BY seq")]
+
+
+def test_an_older_journal_gains_the_tables_and_keeps_what_it_has(tmp_path):
+    path = tmp_path / "journal.db"
+    old = sqlite3.connect(path, isolation_level=None)
+    old.executescript(f"BEGIN; {_MIGRATIONS[1]} PRAGMA user_version = 1; COMMIT;")
+    Store(old).append([make()], NOW)
+    old.close()
+    store = Store(connect_file(path))
+    receive(store, Receipt([cast()]), NOW)
+    assert votes(store, *EVENT) == [cast()]
+    assert ids(store) == [make().id]
+    store.close()

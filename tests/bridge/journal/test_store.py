@@ -1,5 +1,6 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from support.journal_tools import (
@@ -77,7 +78,8 @@ def test_a_commit_that_the_disk_refuses_leaves_nothing(store: Store):
             return getattr(self._connection, name)
 
     real = store.connection
-    store.connection = Refusing(real)
+    refusing: Any = Refusing(real)
+    store.connection = refusing
     with pytest.raises(Exception, match="readonly"):
         store.append([about("A")], NOW)
     store.connection = real

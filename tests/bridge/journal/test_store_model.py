@@ -5,6 +5,7 @@ import shutil
 import tempfile
 from collections.abc import Coroutine
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -183,7 +184,7 @@ class Outbox(RuleBasedStateMachine):
     @invariant()
     def each_sink_has_what_it_should_still_get(self) -> None:
         for sink in self.configured:
-            left = self.do(self.journal.run(lambda store, sink=sink: everything(store, sink)))
+            left = self.do(self.journal.run(partial(everything, sink=sink)))
             assert left == self.waiting[sink]
 
     @precondition(lambda self: not self.troubled)

@@ -1,11 +1,9 @@
-import json
 import re
 
-import pytest
-from aiohttp import ClientSession
 from support.ballots import delivery
 from support.bridge import Azure
-from support.served_bridge import announce, bridge, config, end, kill
+from support.guarded_bridge import audits
+from support.served_bridge import announce, end, kill
 from support.world import ME
 
 from bridge.approvals.service import ApprovalService
@@ -13,21 +11,6 @@ from bridge.journal import Verdict
 
 FIRST = "602D9444-D2CD-49C7-8624-8643E7171297"
 SECOND = "C7061BAC-AFDC-4513-B24B-AA5F13A16123"
-
-
-@pytest.fixture
-async def running(tmp_path):
-    async with bridge(config(tmp_path)) as made:
-        yield made
-
-
-async def audits(running):
-    rows = await running.journal.run(
-        lambda store: store.connection.execute(
-            "SELECT body FROM outbox WHERE type LIKE '%audited%' ORDER BY seq"
-        ).fetchall()
-    )
-    return [json.loads(body)["data"] for (body,) in rows]
 
 
 async def test_the_index_says_what_is_here(running):
@@ -102,18 +85,6 @@ async def test_an_event_of_a_strange_name_is_found_by_name_and_by_its_link(runni
     for path in (event["href"], "/api/v1/events/strange%20%7Bid%7D%2F%C3%BC"):
         status, found = await running.http.ask("GET", path)
         assert (status, found["eventId"]) == (200, "STRANGE {ID}/Ü"), path
-
-
-async def test_an_unknown_event_is_a_problem_document(running):
-    async with running.http.session.get(f"{running.http.base}/api/v1/events/none") as answer:
-        assert answer.status == 404
-        assert answer.content_type == "application/problem+json"
-        body = await answer.json(content_type=None)
-    assert body == {
-        "title": "Not Found",
-        "status": 404,
-        "detail": "The journal knows no scheduled event 'none'.",
-    }
 
 
 async def test_what_is_about_the_vm_itself_is_no_scheduled_event(running):
@@ -221,58 +192,6 @@ async def test_nothing_is_changed_while_the_journal_cannot_be_written(running):
         assert status == 503
         assert "cannot be written" in problem["detail"]
     running.journal.trouble = None
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "status"),
-    [
-        ("GET", "/nowhere", 404),
-        ("PUT", "/api/v1/events", 405),
-        ("POST", "/api/v1/stream", 405),
-        ("GET", "/api/v1/dead-letters/%00", 404),
-        ("GET", "/api/v1/dead-letters/bus:999999999999999999999999", 404),
-        ("GET", "/api/v1/events/..%2f..%2fetc", 404),
-    ],
-)
-async def test_what_is_not_there_is_a_problem_document(running, method, path, status):
-    found, problem = await running.control.ask(method, path)
-    assert (found, problem["status"]) == (status, status)
-    assert problem["detail"].endswith(".")
-
-
-async def test_a_body_that_is_too_large_is_refused(running):
-    path = "/api/v1/sinks/bus/replay"
-    status, problem = await running.control.ask("POST", path, data=b"x" * (64 * 1024 + 1))
-    assert (status, problem["detail"]) == (413, "The body is larger than 64 KiB.")
-
-
-async def test_a_failure_inside_tells_nothing_of_itself(running, caplog):
-    running.runtime.status.sinks["bus"].since = "oops"
-    status, problem = await running.http.ask("GET", "/api/v1/sinks")
-    assert (status, problem["title"]) == (500, "Internal Server Error")
-    assert "oops" not in str(problem)
-    assert "TypeError" not in str(problem)
-    assert "http.failed" in caplog.text
-
-
-async def test_a_journal_that_cannot_be_read_is_to_be_asked_again_later(running):
-    await running.journal.run(lambda store: store.connection.close())
-    status, problem = await running.http.ask("GET", "/api/v1/dead-letters")
-    assert status == 503
-    assert problem["detail"] == "The journal cannot be used at the moment; try again."
-
-
-async def test_every_answer_has_the_headers_that_keep_browsers_out(running):
-    async with ClientSession() as session:
-        for path in ("/", "/api/v1/events", "/nowhere", "/metrics"):
-            async with session.get(running.http.base + path) as answer:
-                assert answer.headers["X-Content-Type-Options"] == "nosniff"
-                assert answer.headers["Cache-Control"] == "no-store"
-                assert answer.headers["Content-Security-Policy"].startswith("default-src 'none'")
-                assert "aiohttp" not in answer.headers["Server"]
-
-
-# --- approvals -----------------------------------------------------------------------------------
 
 
 async def hear(running, **said):

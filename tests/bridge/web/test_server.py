@@ -8,6 +8,7 @@ import warnings
 
 import aiohttp
 import pytest
+from support.guarded_bridge import raw
 from support.served_bridge import bridge, config, runtime
 
 from bridge.config import Config, Http
@@ -39,7 +40,9 @@ async def test_a_configured_address_that_is_taken_is_an_error_in_one_sentence(tm
         with pytest.raises(CannotListen) as caught:
             async with serve(running, address=None):
                 pass
-    words = os.strerror(caught.value.__cause__.errno)
+    cause = caught.value.__cause__
+    assert isinstance(cause, OSError)
+    words = os.strerror(cause.errno or 0)
     assert str(caught.value) == f"http.listen: cannot listen on 127.0.0.1:{taken}: {words}"
 
 
@@ -52,6 +55,7 @@ async def test_a_probes_address_that_is_taken_is_an_error_too(tmp_path, taken):
 
 async def test_a_default_address_that_is_taken_is_a_warning(tmp_path, taken, caplog):
     settings = Config.model_validate({"state_dir": tmp_path})
+    assert settings.http.listen is not None
     default = settings.http.listen._replace(port=taken)
     http = Http.model_construct(_fields_set=set(), **{**dict(settings.http), "listen": default})
     settings = settings.model_copy(update={"http": http})
@@ -110,7 +114,9 @@ async def test_stopping_ends_streams_in_order_and_does_not_wait_for_readers(tmp_
 async def test_tls_is_spoken_and_nothing_older_than_1_2(tmp_path, certificate):
     async with bridge(config(tmp_path, tls=certificate)) as running:
         trust = ssl.create_default_context(cafile=certificate["certificate"])
-        url = f"https://localhost:{running.served.http.port}/readyz"
+        at = running.served.http
+        assert at is not None
+        url = f"https://localhost:{at.port}/readyz"
         async with running.http.session.get(url, ssl=trust) as answer:
             assert answer.status == 200
         old = ssl.create_default_context(cafile=certificate["certificate"])
@@ -143,3 +149,38 @@ async def test_a_key_with_a_passphrase_is_refused_rather_than_asked_for(tmp_path
         with pytest.raises(CannotListen, match="use one without"):
             async with serve(running, address=None):
                 pass
+
+
+@pytest.mark.parametrize("length", ["Content-Length: 9", "Transfer-Encoding: chunked"])
+async def test_who_hangs_up_in_the_middle_of_a_body_is_no_line_in_the_log(guarded, caplog, length):
+    head = f"POST /api/v1/sinks/bus/replay HTTP/1.1\r\nHost: localhost\r\n{length}\r\n"
+    at = guarded.served.http
+    _, writer = await asyncio.open_connection(at.host, at.port)
+    writer.write(f"{head}Authorization: Bearer ops-secret\r\n\r\n9\r\n{{".encode())
+    await writer.drain()
+    await asyncio.sleep(0.05)  # so that the bridge waits for the rest when the line goes dead
+    writer.transport.abort()
+    await asyncio.sleep(0.05)
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+        b"GET\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nbad header\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: -5\r\n\r\n",
+        b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 20_000 + b"\r\n\r\n",
+        b"GET /" + b"x" * 20_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"",
+    ],
+)
+async def test_garbage_is_refused_quietly_and_the_next_request_is_served(running, data, caplog):
+    answer = await raw(running, data)
+    assert answer == b"" or answer.startswith((b"HTTP/1.0 4", b"HTTP/1.1 4"))
+    assert b"Traceback" not in answer
+    assert caplog.records == []
+    assert (await running.http.ask("GET", "/readyz"))[0] == 200

@@ -35,7 +35,7 @@ class Reader:
 
     async def next(self):
         """The id and the data of the next CloudEvent."""
-        fields = {}
+        fields: dict[str, str] = {}
         while True:
             line = await asyncio.wait_for(self.answer.content.readline(), 10)
             assert line.endswith(b"\n"), "the stream has ended"

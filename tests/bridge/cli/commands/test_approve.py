@@ -1,13 +1,11 @@
 """`seb approve`, `seb hold` and `seb release`, at a bridge that is really served."""
 
-import asyncio
 import base64
 import json
 
 import pytest
 from support.served_bridge import announce, end
 from support.signing import Signer
-from support.until import until
 from support.voting_bridge import polls, write_config
 from support.world import ME, OTHER
 
@@ -44,11 +42,6 @@ def seb(open_polls, capsys):
 
 async def cast(made, event_id=FIRST):
     return await made.journal.run(lambda store: votes(store, event_id, 1))
-
-
-async def streams(made):
-    _, text = await made.served.control.ask("GET", "/metrics")
-    return "\nseb_streams 1\n" in text
 
 
 async def test_an_approval_that_is_enough_is_granted(seb, open_polls):
@@ -193,33 +186,11 @@ async def test_the_outcomes_as_json(seb, open_polls):
     }
 
 
-async def test_an_azure_that_takes_its_time_is_waited_for(open_polls, capsys):
-    await announce(open_polls.journal, FIRST, **ALONE)
-    open_polls.intake.patience = 0.0
-    open_polls.answers.clear()
-    running = asyncio.create_task(open_polls.run(approve, "approve", FIRST))
-    await until(lambda: streams(open_polls))
-    open_polls.answers.set()
-    assert await running == 0
-    assert capsys.readouterr().out == f"{FIRST}  {GRANTED}\n"
-
-
-async def test_an_azure_that_does_not_answer_is_not_waited_for_long(seb, open_polls):
-    await announce(open_polls.journal, FIRST, **ALONE)
-    open_polls.intake.patience = 0.0
-    open_polls.answers.clear()
-    code, out, _ = await seb("approve", FIRST, "--wait", "100ms")
-    assert code == 0
-    assert out.startswith(f"{FIRST}  pending: the votes are enough; Azure has not answered yet")
-
-
 async def test_a_bridge_that_takes_no_votes_now_says_why(seb, open_polls):
     await announce(open_polls.journal, FIRST, **ALONE)
     open_polls.served.runtime.take_local = None
     assert await seb("approve", FIRST) == (1, "", "seb: The bridge is starting; try again.\n")
 
-
-# --- who it is -----------------------------------------------------------------------------------
 
 TOKENS = [
     {"name": "ops", "token": "ops-secret"},
@@ -308,16 +279,6 @@ def test_wrong_usage_is_a_sentence_and_exit_2(capsys, words, sentence):
     assert sentence in err
     assert err.count("\n") == 1
     assert "c2VjcmV0" not in err
-
-
-@pytest.mark.parametrize("content", ["", "secret", "whsec_", "whsec_???", "ümlaut", "PUBLIC"])
-def test_a_file_without_a_key_that_can_sign_is_said_to_be_so(tmp_path, capsys, content):
-    file = tmp_path / "key"
-    file.write_text(ORDERS.entry()["keys"][0]["ed25519"] if content == "PUBLIC" else content)
-    assert main(["approve", FIRST, "--sign-with", str(file)]) == 2
-    said = capsys.readouterr().err
-    assert said.startswith(f"seb: --sign-with {file}: ")
-    assert "secret" not in said
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import signal
 import sys
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.served_bridge import announce
@@ -19,7 +20,7 @@ from bridge.drills.runner import conduct
 from bridge.journal import Verdict
 from bridge.journal.drills import every, under_way
 
-BRISK = {"margin": "100ms"}
+BRISK: dict[str, Any] = {"margin": "100ms"}
 SHORT = ("--type", "Freeze", "--notice", "1s", "--duration", "0s")
 SEB = str(Path(sys.executable).with_name("seb"))
 
@@ -190,6 +191,7 @@ async def test_control_c_tells_everybody_that_it_is_over(stage):
         SEB, "drill", "--type", "Reboot", "-c", str(stage.file),
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip
+    assert process.stderr is not None
     try:
         line = await asyncio.wait_for(process.stderr.readline(), 20)
         assert line.decode().startswith("seb: Drill ")
@@ -206,7 +208,8 @@ async def test_control_c_tells_everybody_that_it_is_over(stage):
 
 
 async def test_a_bridge_that_restarts_meanwhile_is_waited_for(stage, monkeypatch, capsys):
-    real, missed = drill.Ask.__call__, []
+    missed: list[str] = []
+    real = drill.Ask.__call__
 
     async def now_and_then(self, method, path, *more):
         if method == "GET" and len(missed) < 3:

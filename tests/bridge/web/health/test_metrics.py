@@ -1,51 +1,12 @@
 import re
 
-import pytest
+from support.guarded_bridge import scrape
 from support.prometheus import parse, value
-from support.served_bridge import announce, bridge, config, kill
+from support.served_bridge import announce, kill
 
-from bridge.runtime.status import Histogram, ListenerStatus
-from bridge.web.health.prometheus import Family, render
+from bridge.runtime.status import ListenerStatus
 
 FIRST = "602D9444-D2CD-49C7-8624-8643E7171297"
-
-
-@pytest.fixture
-async def running(tmp_path):
-    async with bridge(config(tmp_path, probes_listen="127.0.0.1:0")) as made:
-        yield made
-
-
-async def scrape(side):
-    status, text = await side.ask("GET", "/metrics")
-    assert status == 200
-    return text
-
-
-def test_label_values_and_help_are_escaped():
-    family = Family("seb_x", "gauge", "two\nlines \\ here").add(1.5, label='a"b\\c\nd')
-    text = render([family])
-    assert (
-        text
-        == '# HELP seb_x two\\nlines \\\\ here\n# TYPE seb_x gauge\nseb_x{label="a\\"b\\\\c\\nd"} 1.5\n'
-    )
-    assert value(parse(text), "seb_x", label='a"b\\c\nd') == 1.5
-
-
-def test_a_family_without_samples_is_left_out():
-    assert render([Family("seb_x", "gauge", "nothing")]) == ""
-
-
-def test_a_histogram_counts_what_is_below_each_bound():
-    histogram = Histogram()
-    for seconds in (0.1, 0.2, 30, 10_000):
-        histogram.observe(seconds)
-    parsed = parse(render([Family("seb_h", "histogram", "h").add_histogram(histogram, sink="s")]))
-    samples = parsed["seb_h"].samples
-    assert samples["seb_h_bucket", (("le", "0.1"), ("sink", "s"))] == 1
-    assert samples["seb_h_bucket", (("le", "60"), ("sink", "s"))] == 3
-    assert samples["seb_h_bucket", (("le", "+Inf"), ("sink", "s"))] == 4
-    assert samples["seb_h_sum", (("sink", "s"),)] == pytest.approx(10030.3)
 
 
 async def test_a_fresh_bridge_has_metrics_that_prometheus_reads(running):
@@ -104,38 +65,6 @@ async def test_numbers_of_a_broken_source_have_no_age(running):
     found = parse(await scrape(running.http))
     assert "seb_poll_age_seconds" not in found
     assert value(found, "seb_ready") == 0
-
-
-async def test_the_probes_address_serves_probes_and_nothing_else(running):
-    assert (await running.probes.ask("GET", "/livez")) == (200, {"alive": True, "why": None})
-    assert (await running.probes.ask("GET", "/readyz"))[0] == 200
-    parse(await scrape(running.probes))
-    for path in ("/", "/api/v1/events", "/api/v1/stream"):
-        assert (await running.probes.ask("GET", path))[0] == 404
-    assert (await running.probes.ask("POST", "/readyz"))[0] == 405
-
-
-async def test_a_bridge_that_is_not_ready_says_why(running):
-    running.runtime.status.sinks["bus"].state = "unavailable"
-    running.runtime.status.sinks["bus"].error = "no broker"
-    status, body = await running.http.ask("GET", "/readyz")
-    assert status == 503
-    assert body["reasons"] == [{"what": "sink bus", "why": "no broker"}]
-
-
-async def test_metrics_do_not_ask_the_journal_more_than_once_a_second(running):
-    asked = 0
-    run = running.journal.run
-
-    async def counted(operation):
-        nonlocal asked
-        asked += 1
-        return await run(operation)
-
-    running.journal.run = counted
-    for _ in range(20):
-        await scrape(running.http)
-    assert 1 <= asked < 10
 
 
 async def test_approvals_and_their_sources_are_counted(running):

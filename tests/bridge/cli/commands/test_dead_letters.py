@@ -1,0 +1,73 @@
+import json
+
+import pytest
+from support.command_line import parse
+from support.served_bridge import announce, kill
+
+from bridge.cli.commands import dead_letters
+
+FIRST = "602D9444-D2CD-49C7-8624-8643E7171297"
+SECOND = "C7061BAC-AFDC-4513-B24B-AA5F13A16123"
+
+
+async def test_dead_letters_are_listed_shown_replayed_and_dropped(seb, running):
+    assert (await seb(dead_letters, "list"))[1] == "There is no dead letter.\n"
+    told = [*await announce(running.journal, FIRST), *await announce(running.journal, SECOND)]
+    for one in told:
+        await kill(running.journal, "bus", one)
+    _, out, _ = await seb(dead_letters, "list")
+    assert [line.split()[0] for line in out.splitlines()] == ["ID", "bus:1", "bus:2"]
+    _, out, _ = await seb(dead_letters, "show", "bus:1")
+    assert "too big" in out
+    assert told[0].id in out
+    assert await seb(dead_letters, "replay", "bus:1") == (0, "bus:1 will be sent again.\n", "")
+    assert await seb(dead_letters, "drop", "--all") == (0, "bus:2 was dropped.\n", "")
+    assert json.loads((await seb(dead_letters, "list", "--json"))[1])["deadLetters"] == []
+
+
+async def test_of_a_long_reason_the_list_has_the_beginning_and_the_end(seb, running):
+    [told] = await announce(running.journal, FIRST)
+    reason = f"exit code 3: {'so it went on ' * 200}and then the disk was full"
+    await kill(running.journal, "bus", told, reason)
+    [_, row] = (await seb(dead_letters, "list"))[1].splitlines()
+    assert "exit code 3: so it went on" in row
+    assert row.endswith("and then the disk was full")
+    assert len(row) < 500
+    assert reason in (await seb(dead_letters, "show", "bus:1"))[1]
+
+
+async def test_dead_letters_of_one_sink_only(seb, running):
+    (told,) = await announce(running.journal, FIRST)
+    await kill(running.journal, "bus", told)
+    await kill(running.journal, "pager", told)
+    assert (await seb(dead_letters, "replay", "--sink", "pager"))[1].startswith("pager:1 ")
+    _, out, _ = await seb(dead_letters, "list", "--sink", "bus")
+    assert "bus:1" in out
+    assert "pager:1" not in out
+
+
+async def test_a_letter_that_is_gone_does_not_stop_the_others(seb, running):
+    (told,) = await announce(running.journal, FIRST)
+    await kill(running.journal, "bus", told)
+    code, out, err = await seb(dead_letters, "drop", "bus:7", "bus:1")
+    assert (code, out) == (1, "bus:1 was dropped.\n")
+    assert "bus:7" in err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["burn"],
+        ["show"],
+        ["replay"],
+        ["drop"],
+        ["drop", "bus:1", "--all"],
+        ["replay", "--all", "--sink", "bus"],
+    ],
+)
+def test_wrong_usage_is_exit_2(words, capsys):
+    with pytest.raises(SystemExit) as caught:
+        parse(dead_letters, *words)
+    assert caught.value.code == 2
+    assert capsys.readouterr().out == ""

@@ -1,0 +1,18 @@
+from bridge.cli.commands import health
+
+
+async def test_a_bridge_that_lives_is_told_by_the_exit_code(seb, running):
+    assert await seb(health) == (0, "alive\n", "")
+    running.runtime.status.started -= 1000
+    running.runtime.status.source.last_poll = None
+    code, out, err = await seb(health)
+    assert (code, out) == (1, "")
+    assert "the poll loop has not moved" in err
+
+
+async def test_a_bridge_that_is_not_ready_says_why(seb, running):
+    assert await seb(health, "--ready") == (0, "ready\n", "")
+    running.runtime.status.source.last_good = None
+    code, out, err = await seb(health, "--ready")
+    assert (code, out) == (1, "")
+    assert err.startswith("seb: source: the metadata service has not answered yet")

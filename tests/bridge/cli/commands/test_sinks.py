@@ -1,0 +1,41 @@
+from support.served_bridge import announce
+
+from bridge.cli.commands import sinks
+
+FIRST = "602D9444-D2CD-49C7-8624-8643E7171297"
+
+
+async def test_sinks_are_a_table(seb, running):
+    await announce(running.journal, FIRST)
+    running.runtime.status.sinks["bus"].error = "broken\x1b[2J"
+    code, out, _ = await seb(sinks)
+    head, bus, pager = out.splitlines()
+    assert code == 0
+    assert head.split()[:5] == ["SINK", "TYPE", "STATE", "SINCE", "WAITING"]
+    assert bus.startswith("bus  ")
+    assert bus.endswith("broken\\x1b[2J")
+    assert bus[head.index("WAITING") :].split()[0] == "1"
+    assert pager.startswith("pager (best effort)")
+
+
+async def test_a_sink_is_replayed_on_request(seb, running):
+    await announce(running.journal, FIRST)
+    assert await seb(sinks, "--replay", "bus") == (
+        0,
+        "bus: 1 CloudEvents will be sent again.\n",
+        "",
+    )
+    code, _, err = await seb(sinks, "--replay", "none")
+    assert code == 1
+    assert "There is no sink 'none'" in err
+
+
+async def test_a_stopped_sink_is_resumed_on_request(seb, running):
+    bus = running.runtime.status.sinks["bus"]
+    bus.state, bus.error = "stopped", "410: unsubscribed"
+    assert "stopped" in (await seb(sinks))[1]
+    assert await seb(sinks, "--resume", "bus") == (0, "bus: it goes on.\n", "")
+    assert bus.state == "starting"
+    assert await seb(sinks, "--resume", "bus") == (0, "bus: it had not stopped.\n", "")
+    code, _, err = await seb(sinks, "--resume", "none")
+    assert (code, "There is no sink 'none'" in err) == (1, True)

@@ -1,0 +1,40 @@
+"""What the commands read from the stream, and what they do not take for one."""
+
+import pytest
+from aiohttp import web
+from support.impostor import impostor
+from support.served_bridge import config
+
+from bridge.cli.client import Refused, Unreachable
+from bridge.cli.shell import Ask
+from bridge.cli.stream import Place, stream
+
+
+async def everything(settings, place):
+    async with stream(Ask(settings), place) as news:
+        return [one async for one in news]
+
+
+STRANGE = {
+    "a page": (b"<html>", "text/html", "is not a bridge"),
+    "no JSON": (b"id: 1\ndata: ?\n\n", "text/event-stream", "not a CloudEvent"),
+    "no data": (b'id: 1\ndata: {"id": "1"}\n\n', "text/event-stream", "not a CloudEvent"),
+    "an endless line": (b"data: " + b"x" * 2**21, "text/event-stream", "line of more than 1"),
+    "endless lines": (b"data: xxxx\n" * 2**18, "text/event-stream", "CloudEvent of more than 1"),
+}
+
+
+@pytest.mark.parametrize(("body", "kind", "sentence"), STRANGE.values(), ids=STRANGE)
+async def test_what_is_no_stream_of_a_bridge_is_not_taken_for_one(tmp_path, body, kind, sentence):
+    async with impostor(lambda: web.Response(body=body, content_type=kind)) as port:
+        with pytest.raises((Refused, Unreachable), match=sentence):
+            await everything(config(tmp_path, listen=f"127.0.0.1:{port}"), Place())
+
+
+async def test_a_place_moves_with_every_id_and_a_torn_end_is_nothing(tmp_path):
+    text = b'retry: 1\nid: a\n\n:\n\nid: b\ndata: {"data":\ndata: {}}\n\nid: c\ndata: {"data"'
+    async with impostor(lambda: web.Response(body=text, content_type="text/event-stream")) as port:
+        place = Place()
+        found = await everything(config(tmp_path, listen=f"127.0.0.1:{port}"), place)
+    assert found == [{"data": {}}]
+    assert place.last == "b"

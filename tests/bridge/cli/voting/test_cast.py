@@ -1,0 +1,84 @@
+"""A vote that is given to a bridge, and the wait for what Azure says to it."""
+
+import asyncio
+import json
+
+import pytest
+from support.served_bridge import announce
+from support.until import until
+from support.voting_bridge import polls
+from support.world import ME, OTHER
+
+from bridge.cli.commands import approve
+from bridge.cli.shell import Ask, read_config
+from bridge.cli.voting.ballot import Ballot, Wish
+from bridge.cli.voting.cast import Message, Voting
+
+FIRST = "602D9444-D2CD-49C7-8624-8643E7171297"
+GRANTED = "granted: Azure was told, and the event may start at once"
+ALONE = {"resources": (ME,)}
+
+
+@pytest.fixture
+async def open_polls(tmp_path):
+    async with polls(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def seb(open_polls, capsys):
+    """Run a command: its exit code, stdout and stderr."""
+
+    async def run(command, *words):
+        code = await open_polls.run(approve, command, *words)
+        return code, *capsys.readouterr()
+
+    return run
+
+
+async def streams(made):
+    _, text = await made.served.control.ask("GET", "/metrics")
+    return "\nseb_streams 1\n" in text
+
+
+async def test_an_azure_that_takes_its_time_is_waited_for(open_polls, capsys):
+    await announce(open_polls.journal, FIRST, **ALONE)
+    open_polls.intake.patience = 0.0
+    open_polls.answers.clear()
+    running = asyncio.create_task(open_polls.run(approve, "approve", FIRST))
+    await until(lambda: streams(open_polls))
+    open_polls.answers.set()
+    assert await running == 0
+    assert capsys.readouterr().out == f"{FIRST}  {GRANTED}\n"
+
+
+async def test_an_azure_that_does_not_answer_is_not_waited_for_long(seb, open_polls):
+    await announce(open_polls.journal, FIRST, **ALONE)
+    open_polls.intake.patience = 0.0
+    open_polls.answers.clear()
+    code, out, _ = await seb("approve", FIRST, "--wait", "100ms")
+    assert code == 0
+    assert out.startswith(f"{FIRST}  pending: the votes are enough; Azure has not answered yet")
+
+
+def test_each_message_has_an_id_of_its_own_that_stands_in_its_body():
+    ballot = Ballot((FIRST,), Wish())
+    one, other = Message.write(ballot), Message.write(ballot)
+    assert json.loads(one.body)["id"] == one.id
+    assert one.id != other.id
+
+
+async def test_a_vote_comes_back_as_a_verdict_that_says_what_is_missing(open_polls):
+    await announce(open_polls.journal, FIRST)
+    ask = Ask(read_config(open_polls.file, {}))
+    [verdict] = await Voting(ask).cast(Ballot((FIRST,), Wish(), ME))
+    assert (verdict.outcome, verdict.bad, list(verdict.missing)) == ("recorded", False, [OTHER])
+    assert open_polls.told == []
+
+
+async def test_a_vote_that_is_refused_comes_back_as_a_verdict_too(open_polls):
+    ask = Ask(read_config(open_polls.file, {}))
+    await announce(open_polls.journal, FIRST)
+    [verdict] = await Voting(ask).cast(Ballot((FIRST,), Wish()))
+    assert (verdict.outcome, verdict.reason) == ("refused", "resource-required")
+    assert verdict.bad

@@ -1,0 +1,202 @@
+"""Entering a sink, leaving it, and entering it again."""
+
+import asyncio
+import logging
+import time
+
+import pytest
+from support.deliveries import column, comes_to, left, record, said_of_sinks, soon
+from support.far_side import FarSide, at_work, dispatcher_for, fail
+from support.journal_tools import about
+from support.until import until
+
+from bridge.plugins import Place, Unavailable
+
+
+async def test_what_a_sink_does_not_want_never_waits_for_it(journal, hurry):
+    far_side = FarSide(entering=lambda: fail(Unavailable("nobody at home")))
+    await record(journal, about("A", 1), about("B", 1, eventType="Freeze"))
+    only = {"event_types": ["Freeze"]}
+    worker = dispatcher_for(journal, far_side, only=only, retry={"max_age": "1h"})
+    async with at_work(worker):
+        await until(lambda: worker._entries_failed >= 2)
+        assert await left(journal) == ["B/1"]
+        assert await column(journal, "how", "A/1") == "filtered"
+    assert worker.status.filtered == 1
+
+
+async def test_a_closed_door_is_tried_again_and_then_all_goes_through(journal, hurry, caplog):
+    closed = iter([OSError("refused"), Unavailable("busy"), TimeoutError(), None])
+
+    def enter():
+        if (error := next(closed)) is not None:
+            raise error
+
+    caplog.set_level(logging.INFO, "bridge")
+    far_side = FarSide(entering=enter)
+    await record(journal, about("A"), about("B"))
+    worker = dispatcher_for(journal, far_side)
+    async with at_work(worker):
+        await comes_to(journal, [])
+    assert far_side.batches == [["A/1", "B/1"]]
+    assert await column(journal, "attempts", "A/1") == 4
+    assert said_of_sinks(caplog) == ["sink.unavailable", "sink.connected"]
+
+
+async def test_a_plugin_that_fails_before_it_is_entered_counts_as_closed(journal, hurry):
+    far_side = FarSide()
+    worker = dispatcher_for(journal, far_side)
+    worker.place = lambda: fail(Unavailable("{vm_id} is not known yet"))
+    await record(journal, about("A"))
+    async with at_work(worker):
+        await until(lambda: worker._entries_failed > 1)
+        assert worker.status.error == "{vm_id} is not known yet"
+        assert await column(journal, "attempts", "A/1") >= 1
+
+
+async def test_an_entry_that_hangs_is_given_up(journal, hurry):
+    async def hang():
+        await asyncio.Event().wait()
+
+    far_side = FarSide(entering=hang)
+    worker = dispatcher_for(journal, far_side, retry={"timeout": "20ms"})
+    async with at_work(worker):
+        await until(lambda: worker._entries_failed >= 2)
+    assert worker.status.error == "no answer within 0.02 s"
+
+
+@pytest.mark.parametrize("how", ["raises", "hangs"])
+async def test_a_sink_that_cannot_let_go_is_entered_anew_all_the_same(journal, hurry, caplog, how):
+    async def leave():
+        await (asyncio.Event().wait() if how == "hangs" else asyncio.sleep(0))
+        raise OSError("will not close")
+
+    far_side = FarSide(lambda _: fail(RuntimeError()), leaving=leave)
+    await record(journal, about("A"))
+    async with at_work(dispatcher_for(journal, far_side, retry={"timeout": "30ms"})):
+        await until(lambda: far_side.entered >= 2)
+        far_side.judge = lambda _: None
+        await until(lambda: far_side.taken)
+    assert "sink.not_closed" in said_of_sinks(caplog)
+
+
+async def test_how_long_to_stay_away_is_not_forgotten_at_a_closed_door(journal, hurry):
+    closed = iter([None, Unavailable("closed"), Unavailable("closed")])
+
+    def enter():
+        if (error := next(closed, None)) is not None:
+            raise error
+
+    def judge(event):
+        return Unavailable("later", retry_after=60) if event.key == "A" else None
+
+    far_side = FarSide(judge, entering=enter)
+    await record(journal, about("A"))
+    async with at_work(dispatcher_for(journal, far_side)):
+        await until(lambda: far_side.batches == [["A/1"]])
+        far_side.judge = lambda _: fail(OSError("broken"))
+        await record(journal, about("B"))
+        await until(lambda: len(far_side.batches) == 2)
+        far_side.judge = lambda _: None
+        await comes_to(journal, ["A/1"])
+    assert sum("A/1" in batch for batch in far_side.batches) == 1
+
+
+async def test_a_closed_door_says_how_long_to_stay_away_too(journal, hurry):
+    closed = iter([Unavailable("later", retry_after=0.3)])
+
+    def enter():
+        if (error := next(closed, None)) is not None:
+            raise error
+
+    far_side = FarSide(entering=enter)
+    worker = dispatcher_for(journal, far_side)
+    async with at_work(worker):
+        await until(lambda: worker.status.state == "unavailable")
+        began = time.monotonic()
+        await record(journal, about("A", **soon(20)))
+        await until(lambda: far_side.taken)
+    assert time.monotonic() - began >= 0.25
+
+
+async def test_news_with_little_notice_shortens_the_wait_at_a_closed_door(journal, monkeypatch):
+    monkeypatch.setattr("bridge.delivery.dispatcher.backoff", lambda *_, most, **__: most)
+    closed = iter([Unavailable("busy")])
+
+    def enter():
+        if (error := next(closed, None)) is not None:
+            raise error
+
+    far_side = FarSide(entering=enter)
+    worker = dispatcher_for(journal, far_side)
+    async with at_work(worker):
+        await until(lambda: worker.status.state == "unavailable")
+        await record(journal, about("A", **soon(5)))
+        await until(lambda: far_side.taken, patience=5)
+
+
+async def test_a_far_side_that_goes_away_in_silence_is_entered_anew_before_there_is_news(
+    journal, hurry
+):
+    far_side = FarSide()
+    worker = dispatcher_for(journal, far_side)
+    async with at_work(worker):
+        await until(lambda: far_side.entered == 1)
+        far_side.places[-1].lost(Unavailable("the broker is gone"))
+        await until(lambda: far_side.entered == 2)
+        await until(lambda: worker.status.state == "connected")
+        assert far_side.left == 1
+    assert (far_side.batches, worker.status.attempts_failed) == ([], 0)
+
+
+async def test_a_sink_is_entered_anew_once_the_names_for_its_topics_are_known(journal):
+    far_side, here = FarSide(), [Place({"vm_name": None})]
+    worker = dispatcher_for(journal, far_side)
+    worker.place = lambda: here[-1]
+    async with at_work(worker):
+        await record(journal, about("A", 1))
+        await until(lambda: far_side.taken == ["A/1"])
+        here.append(Place({"vm_name": "vm-0"}))
+        journal.announce()
+        await until(lambda: far_side.entered == 2)
+        await record(journal, about("A", 2))
+        await until(lambda: far_side.taken == ["A/1", "A/2"])
+    assert [place.names["vm_name"] for place in far_side.places] == [None, "vm-0"]
+    assert (far_side.entered, worker.status.attempts_failed) == (2, 0)
+
+
+async def test_a_session_that_is_over_cannot_end_the_next_one(journal, hurry):
+    far_side = FarSide()
+    async with at_work(dispatcher_for(journal, far_side)):
+        await until(lambda: far_side.entered == 1)
+        far_side.places[0].lost(Unavailable("gone"))
+        await until(lambda: far_side.entered == 2)
+        far_side.places[0].lost(Unavailable("gone, once more"))
+        await record(journal, about("A", 1))
+        await until(lambda: far_side.taken == ["A/1"])
+    assert far_side.entered == 2
+
+
+@pytest.mark.parametrize("how", ["lost", "broken"])
+async def test_who_asks_to_be_left_alone_is_not_entered_before(journal, monkeypatch, how):
+    slept: list[float] = []
+    real = asyncio.sleep
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        await real(0)
+
+    monkeypatch.setattr("bridge.delivery.dispatcher.asyncio.sleep", sleep)
+
+    def refuse(_):
+        raise Unavailable("a twin threw us out", retry_after=60)
+
+    far_side = FarSide(judge=refuse if how == "broken" else lambda _: None)
+    async with at_work(dispatcher_for(journal, far_side)):
+        await until(lambda: far_side.entered == 1)
+        if how == "lost":
+            far_side.places[-1].lost(Unavailable("a twin threw us out", retry_after=60))
+        else:
+            await record(journal, about("A", 1))
+        await until(lambda: far_side.entered >= 2)
+    assert 60 in slept

@@ -1,0 +1,211 @@
+"""What a sink answers when it does not take a CloudEvent, and what becomes of it."""
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+from support.deliveries import column, comes_to, left, letters, record, said_of_sinks
+from support.far_side import FarSide, at_work, dispatcher_for, fail
+from support.journal_tools import about
+from support.until import until
+
+from bridge.journal.cursors import replay_letter, replay_sink
+from bridge.plugins import Rejected, Unavailable
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (lambda _: [], "gave 0 results for 1 CloudEvents"),
+        (lambda results: [*results, None], "gave 2 results for 1 CloudEvents"),
+        (lambda _: None, "gave None results for 1 CloudEvents"),
+        (lambda _: [True], "gave a result that is none: True"),
+        (lambda _: [OSError("x")], "gave a result that is none: OSError('x')"),
+    ],
+    ids=["too few", "too many", "none", "odd", "foreign"],
+)
+async def test_an_answer_that_is_none_proves_nothing(journal, hurry, answer, error):
+    far_side = FarSide(answer=answer)
+    await record(journal, about("A"))
+    worker = dispatcher_for(journal, far_side)
+    async with at_work(worker):
+        await until(lambda: far_side.entered >= 2)
+        assert await left(journal) == ["A/1"]
+        assert await column(journal, "error", "A/1") == error
+        assert (worker.status.state, worker.status.error) == ("unavailable", error)
+        far_side.answer = lambda results: results
+        await comes_to(journal, [])
+    assert far_side.left == far_side.entered
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (Unavailable("gone home"), "gone home"),
+        (Rejected("as an exception it is not about one"), "as an exception it is not about one"),
+        (ValueError(), "ValueError()"),
+        (asyncio.CancelledError(), "CancelledError()"),
+        (ExceptionGroup("two", [OSError("a"), OSError("b")]), "two (2 sub-exceptions)"),
+    ],
+    ids=["unavailable", "rejected", "empty", "cancelled", "group"],
+)
+async def test_an_exception_means_later_and_the_sink_is_entered_anew(journal, hurry, error, said):
+    far_side = FarSide(lambda _: fail(error))
+    await record(journal, about("A"))
+    worker = dispatcher_for(journal, far_side)
+    async with at_work(worker):
+        await until(lambda: far_side.entered >= 3)
+        assert far_side.left >= 2
+        assert await left(journal) == ["A/1"]
+        assert await column(journal, "error", "A/1") == said
+        far_side.judge = lambda _: None
+        await until(lambda: far_side.taken)
+    assert await letters(journal) == []
+
+
+async def test_a_send_that_is_not_even_a_coroutine_means_later(journal, hurry):
+    far_side: Any = FarSide()
+    far_side.send = lambda _: 1 / 0
+    await record(journal, about("A"))
+    worker = dispatcher_for(journal, far_side)
+    async with at_work(worker):
+        await until(lambda: far_side.entered >= 2)
+    assert worker.status.error == "division by zero"
+
+
+async def test_silence_means_later(journal, hurry):
+    far_side = FarSide(pause=60)
+    await record(journal, about("A"))
+    worker = dispatcher_for(journal, far_side, retry={"timeout": "20ms"})
+    async with at_work(worker):
+        await until(lambda: far_side.entered >= 2)
+        far_side.pause = 0
+        await until(lambda: far_side.taken)
+    assert await column(journal, "error", "A/1") == "no answer within 0.02 s"
+    assert (await column(journal, "attempts", "A/1")) >= 2
+
+
+async def test_what_is_refused_is_a_dead_letter_and_the_next_of_its_key_goes_on(
+    journal, hurry, caplog
+):
+    refused = []
+
+    def judge(event):
+        if event.id != "A/1":
+            return None
+        refused.append(event.id)
+        return Rejected("too pink") if len(refused) == 3 else Unavailable("think")
+
+    far_side = FarSide(judge)
+    await record(journal, about("A", 1), about("A", 2), about("B", 1))
+    worker = dispatcher_for(journal, far_side)
+    async with at_work(worker):
+        await until(lambda: len(far_side.taken) == 2)
+    assert far_side.taken == ["B/1", "A/2"]
+    (letter,) = await letters(journal)
+    assert (letter.event_id, letter.reason, letter.attempts) == ("A/1", "too pink", 3)
+    assert letter.first <= letter.last
+    assert worker.status.rejected == 1
+    assert said_of_sinks(caplog).count("sink.dead_letter") == 1
+
+
+async def test_a_refusal_without_words_is_called_by_its_name(journal):
+    far_side = FarSide(lambda _: Rejected())
+    await record(journal, about("A"))
+    async with at_work(dispatcher_for(journal, far_side)):
+        while not (found := await letters(journal)):
+            await asyncio.sleep(0.002)
+    assert found[0].reason == "Rejected"
+
+
+async def test_a_replayed_dead_letter_arrives_late(journal):
+    far_side = FarSide(lambda event: Rejected("no") if event.id == "A/1" else None)
+    await record(journal, about("A", 1), about("A", 2))
+    async with at_work(dispatcher_for(journal, far_side)):
+        await until(lambda: far_side.taken == ["A/2"])
+        far_side.judge = lambda _: None
+        (letter,) = await letters(journal)
+        await journal.run(lambda store: replay_letter(store, letter))
+        journal.announce()
+        await until(lambda: far_side.taken == ["A/2", "A/1"])
+        await comes_to(journal, [])
+        await journal.run(lambda store: replay_sink(store, "sink"))
+        journal.announce()
+        await until(lambda: far_side.taken == ["A/2", "A/1", "A/1", "A/2"])
+
+
+async def test_one_row_that_breaks_every_batch_cannot_stop_the_others(journal, hurry):
+    def judge(event):
+        if event.key == "K7":
+            raise RuntimeError("poison")
+
+    far_side = FarSide(judge)
+    await record(journal, *(about(f"K{n}") for n in range(40)))
+    async with at_work(dispatcher_for(journal, far_side)):
+        await until(lambda: len(set(far_side.taken)) == 39)
+        await record(journal, *(about(f"K{n}", 2) for n in range(40)))
+        await comes_to(journal, ["K7/1", "K7/2"])
+
+
+async def test_two_rows_are_parted_at_the_first_failure(journal, hurry):
+    far_side = FarSide(lambda event: fail(RuntimeError()) if event.key == "A" else None)
+    await record(journal, about("A"), about("B"))
+    async with at_work(dispatcher_for(journal, far_side)):
+        await until(lambda: far_side.taken)
+    assert far_side.batches[0] == ["A/1", "B/1"]
+    assert all(len(batch) == 1 for batch in far_side.batches[1:])
+
+
+async def test_batches_grow_again_when_all_is_well(journal, hurry):
+    far_side = FarSide(lambda _: fail(RuntimeError()))
+    await record(journal, *(about(f"K{n}") for n in range(30)))
+    async with at_work(dispatcher_for(journal, far_side)):
+        await until(lambda: len(far_side.batches[-1:] or [()]) == 1 and far_side.entered > 6)
+        far_side.judge = lambda _: None
+        await until(lambda: len(far_side.taken) == 30)
+        await record(journal, *(about(f"K{n}", 2) for n in range(30)))
+        await until(lambda: len(far_side.taken) == 60)
+    assert max(len(batch) for batch in far_side.batches[-3:]) > 5
+
+
+async def test_a_sink_that_breaks_at_every_batch_is_not_entered_without_pause(journal):
+    far_side = FarSide(lambda _: fail(RuntimeError()))
+    await record(journal, *(about(f"K{n}") for n in range(200)))
+    worker = dispatcher_for(journal, far_side)
+    worker._limit = 1
+    async with at_work(worker):
+        await asyncio.sleep(0.5)
+    assert 1 <= far_side.entered < 40
+
+
+async def test_too_old_is_a_dead_letter_but_only_after_an_attempt(journal, hurry):
+    answers = iter([Unavailable("busy")] * 2)
+    far_side = FarSide(lambda _: next(answers, None))
+    long_ago = time.time() - 10 * 86400
+    await journal.append([about("A")], long_ago)
+    async with at_work(dispatcher_for(journal, far_side, retry={"max_age": "1h"})):
+        await until(lambda: far_side.taken == ["A/1"])
+    assert await letters(journal) == []
+
+
+async def test_what_was_tried_for_too_long_is_a_dead_letter(journal, hurry):
+    far_side = FarSide(lambda event: Unavailable("busy") if event.id == "A/1" else None)
+    await record(journal, about("A", 1), about("A", 2))
+    async with at_work(dispatcher_for(journal, far_side, retry={"max_age": "50ms"})):
+        await until(lambda: far_side.taken == ["A/2"])
+    (letter,) = await letters(journal)
+    assert letter.reason == "not delivered within retry.max_age; last: busy"
+    assert letter.attempts >= 2
+    assert letter.last - letter.first >= 0.05
+
+
+async def test_what_was_tried_for_too_long_at_a_closed_door_is_a_dead_letter_too(journal, hurry):
+    far_side = FarSide(entering=lambda: fail(Unavailable("nobody at home")))
+    await record(journal, about("A", 1))
+    worker = dispatcher_for(journal, far_side, retry={"max_age": "50ms"})
+    async with at_work(worker):
+        while not (found := await letters(journal)):
+            await asyncio.sleep(0.005)
+    assert found[0].reason == "not delivered within retry.max_age; last: nobody at home"
+    assert worker.status.rejected == 1

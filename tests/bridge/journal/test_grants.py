@@ -1,0 +1,81 @@
+"""Grants and reminders in the journal."""
+
+from datetime import timedelta
+
+import pytest
+from support.ballots import cast
+from support.cloudevents import make
+from support.world import EVENT_ID, NOON, OTHER, World, scheduled_event
+
+from bridge.journal.grants import grant_of, granted, mark, remind, reminded, undecided, withdraw
+from bridge.journal.schema import connect_memory
+from bridge.journal.store import Store
+from bridge.journal.votes import (
+    Receipt,
+    forget,
+    lapse,
+    receive,
+    votes,
+)
+
+EVENT = (EVENT_ID, 1)
+NOW = NOON.timestamp()
+
+
+@pytest.fixture
+def store():
+    return Store(connect_memory())
+
+
+def ids(store):
+    return [row[0] for row in store.connection.execute("SELECT id FROM outbox ORDER BY seq")]
+
+
+def track(store, *events):
+    world = World()
+    world.see(*events)
+    store.commit(world.state, [], NOW)
+
+
+def test_a_vote_that_is_enough_brings_its_duty_and_one_against_it_takes_it_back(store):
+    receive(store, Receipt([cast()], duties={EVENT: True}), NOW)
+    assert grant_of(store, EVENT) == "due"
+    receive(store, Receipt([cast(decision="hold")], duties={EVENT: False}), NOW)
+    assert grant_of(store, EVENT) is None
+    mark(store, EVENT, "granted", (), NOW)
+    for due in (True, False):
+        receive(store, Receipt([cast()], duties={EVENT: due}), NOW)
+        assert grant_of(store, EVENT) == "granted"
+
+
+def test_what_lapses_takes_the_duty_along_but_no_grant(store):
+    receive(store, Receipt([cast(), cast(resource=OTHER)]), NOW)
+    mark(store, EVENT, "due", (), NOW)
+    lapse(store, [cast()], [make()], NOW)
+    assert votes(store, *EVENT) == [cast(resource=OTHER)]
+    assert grant_of(store, EVENT) is None
+    mark(store, EVENT, "granted", (), NOW)
+    lapse(store, [cast(resource=OTHER)], [], NOW)
+    withdraw(store, EVENT)
+    assert grant_of(store, EVENT) == "granted"
+    assert granted(store) == {EVENT}
+
+
+def test_undecided_is_what_is_pending_or_was_due_at_its_end(store):
+    track(store, scheduled_event(), scheduled_event("B"))
+    receive(store, Receipt([cast(), cast(event_key="B"), cast(event_key="GONE")]), NOW)
+    assert sorted(undecided(store)) == [((EVENT_ID, 1), None), (("B", 1), None)]
+    mark(store, EVENT, "granted", (), NOW)
+    mark(store, ("B", 1), "settled", (), NOW)
+    mark(store, ("GONE", 1), "due", (), NOW)
+    assert undecided(store) == [(("GONE", 1), "due")]
+
+
+def test_a_reminder_is_over_for_one_life_and_is_forgotten_with_its_event(store):
+    remind(store, EVENT, ["5m", "1m"], [make()], NOW)
+    remind(store, EVENT, ["1m"], [make()], NOW)
+    assert reminded(store, EVENT) == {"5m", "1m"}
+    assert reminded(store, (EVENT_ID, 2)) == set()
+    assert ids(store) == [make().id]
+    forget(store, NOON + timedelta(days=1))
+    assert reminded(store, EVENT) == set()

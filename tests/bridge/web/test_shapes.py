@@ -1,0 +1,90 @@
+"""What the API answers with, made from what the journal holds."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from support.ballots import cast
+from support.world import EVENT_ID, ME, NOON, NOTICE, OBSERVER, OTHER, published, scheduled_event
+
+from bridge.core.state import REHEARSED, Tracked
+from bridge.journal.cursors import Backlog, DeadLetter
+from bridge.runtime.status import SinkStatus
+from bridge.web import shapes
+
+TOLD = published()["azure.scheduledevents.scheduled.v1"].envelope
+OVER = published()["azure.scheduledevents.completed.v1"].envelope
+
+
+def tracked(event_id: str = EVENT_ID, **changes) -> Tracked:
+    return Tracked(scheduled_event(event_id, **changes), announced=True, affected=True)
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(None, None), (0.0, "1970-01-01T00:00:00Z")])
+def test_a_moment_is_a_timestamp_or_nothing(seconds, text):
+    assert shapes.moment(seconds) == text
+
+
+def test_a_pending_event_is_told_as_azure_says_it_now():
+    found = shapes.event(EVENT_ID, TOLD, tracked(event_type="Redeploy"), OBSERVER, NOON)
+    assert (found["eventType"], found["pending"], found["affected"]) == ("Redeploy", True, True)
+    assert found["noticeSeconds"] == NOTICE.total_seconds()
+    assert found["lastType"] == "azure.scheduledevents.scheduled.v1"
+    assert found["href"] == f"/api/v1/events/{EVENT_ID}"
+
+
+def test_an_event_that_is_over_is_told_as_it_was_last_published():
+    found = shapes.event(EVENT_ID, OVER, None, OBSERVER, NOON)
+    assert (found["status"], found["pending"], found["drill"]) == ("Completed", False, False)
+    assert found["resources"] == OVER["data"]["resources"]
+    assert found["lastChange"] == OVER["time"]
+
+
+def test_a_drill_is_marked_as_one():
+    drill = replace(tracked(), life=REHEARSED)
+    assert shapes.event(EVENT_ID, None, drill, OBSERVER, NOON)["drill"] is True
+
+
+def test_the_most_urgent_comes_first_and_what_is_over_last():
+    pending = {
+        "LATE": tracked("LATE", not_before=NOON + timedelta(hours=1)),
+        "SOON": tracked("SOON"),
+        "NOW": tracked("NOW", status="Started", not_before=None),
+    }
+    found = shapes.events([OVER], pending, OBSERVER, NOON)
+    assert [one["href"].rpartition("/")[2] for one in found] == [
+        "NOW", "SOON", "LATE", OVER["partitionkey"],
+    ]  # fmt: skip
+
+
+def test_a_delivery_without_an_outcome_waits():
+    rows = [{"cloudevent": TOLD, "deliveries": [{"sink": "bus", "outcome": None, "at": 0.0}]}]
+    [shown] = shapes.history(rows)
+    assert shown["deliveries"] == [
+        {"sink": "bus", "outcome": "waiting", "at": "1970-01-01T00:00:00Z"}
+    ]
+
+
+def test_a_vote_for_all_vms_names_no_resource():
+    assert shapes.vote(cast(resource=OTHER))["resource"] == OTHER
+    assert shapes.vote(cast(resource=""))["resource"] is None
+    assert shapes.vote(cast())["resource"] == ME
+
+
+def test_a_sink_shows_its_state_and_what_waits_for_it():
+    status = SinkStatus("kafka", required=True, state="unavailable", error="no broker")
+    shown = shapes.sink("bus", status, Backlog(waiting=2, oldest=0.0, delivered=5, dead=1))
+    assert (shown["name"], shown["state"], shown["error"]) == ("bus", "unavailable", "no broker")
+    assert (shown["waiting"], shown["delivered"], shown["dead"]) == (2, 5, 1)
+    assert (shown["oldest"], shown["since"]) == ("1970-01-01T00:00:00Z", None)
+
+
+def test_a_dead_letter_has_its_reason_and_a_link():
+    letter = DeadLetter("bus", 7, "id-1", "type", "subject", 3, 0.0, 1.0, "too big", b"{}")
+    shown = shapes.dead_letter(letter)
+    assert (shown["id"], shown["href"]) == ("bus:7", "/api/v1/dead-letters/bus:7")
+    assert (shown["cloudEventId"], shown["reason"], shown["attempts"]) == ("id-1", "too big", 3)
+    assert (shown["firstAttempt"], shown["lastAttempt"]) == (
+        "1970-01-01T00:00:00Z",
+        "1970-01-01T00:00:01Z",
+    )
