@@ -13,8 +13,8 @@ from bridge.demo.kafka import APPROVALS, EVENTS, QUIET, Cluster, Service
 kafka = pytest.importorskip("confluent_kafka")
 
 
-def produce(bootstrap: str, event_type: str) -> str:
-    told = make(eventType=event_type)
+def produce(bootstrap: str, number: int, event_type: str) -> str:
+    told = make(number, eventType=event_type)
     headers = [("ce_type", told.type), ("ce_time", told.envelope["time"])]
     writer = kafka.Producer({"bootstrap.servers": bootstrap, **QUIET})
     writer.produce(EVENTS, json.dumps(told.data).encode(), headers=headers)
@@ -41,8 +41,8 @@ async def test_a_reboot_is_drained_for_and_then_approved():
     service = Service(cluster.bootstrap, 0.0, told.append, notes.append)
     working = asyncio.create_task(service.run())
     try:
-        await asyncio.to_thread(produce, cluster.bootstrap, "Freeze")
-        event_id = await asyncio.to_thread(produce, cluster.bootstrap, "Reboot")
+        await asyncio.to_thread(produce, cluster.bootstrap, 1, "Freeze")
+        event_id = await asyncio.to_thread(produce, cluster.bootstrap, 2, "Reboot")
         await until(lambda: len(notes) >= 2 and len(told) >= 2, patience=20)
         found = await asyncio.to_thread(approvals, cluster.bootstrap)
     finally:
@@ -51,4 +51,7 @@ async def test_a_reboot_is_drained_for_and_then_approved():
     assert sorted(one["data"]["eventType"] for one in told) == ["Freeze", "Reboot"]
     said = {"eventId": event_id, "approver": "orders-service", "reason": "drained"}
     assert found == [said]
-    assert notes[0] == "orders-service begins to drain"
+    assert notes == [
+        "orders-service begins to drain",
+        f"orders-service is drained, and says so on {APPROVALS}",
+    ]
