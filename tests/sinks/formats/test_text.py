@@ -13,7 +13,7 @@ from sinks.formats._text import Pairs, as_json, cut, filled, listed
         ("abc", 3, "abc"),
         ("abcdef", 5, "ab…"),
         ("ééé", 5, "é…"),
-        ("ab\\=cd", 6, "ab…"),
+        ("ab\\=cdef", 6, "ab…"),
         ("ab\\\\cdef", 7, "ab\\\\…"),
     ],
 )
