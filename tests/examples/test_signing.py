@@ -12,7 +12,7 @@ from support.debian import tool
 from support.example_process import EXAMPLES, ran
 from support.kafka_broker import Broker
 from support.kafka_stage import Topic, headers
-from support.served_bridge import Bridge, announce, bridge
+from support.served_bridge import ServedBridge, announce, bridge
 from support.signing import Signer
 from support.webhook_receiver import receiving
 from support.world import ME
@@ -44,7 +44,7 @@ def way(request: pytest.FixtureRequest) -> tuple[list[str | Path], Signer]:
 
 
 @contextlib.asynccontextmanager
-async def desk(folder: Path, signer: Signer) -> AsyncIterator[Bridge]:
+async def desk(folder: Path, signer: Signer) -> AsyncIterator[ServedBridge]:
     """A bridge that takes votes of this signer, and no token."""
     approvals = {"allow": [signer.entry()], "dry_run": True}
     http = {"listen": "127.0.0.1:0"}

@@ -100,8 +100,11 @@ class Bridge:
     def journal(self) -> Journal:
         return self.runtime.journal
 
-    async def poll(self) -> None:
-        await self.poller.poll(self.metadata)
+    async def poll(self, times: int = 1) -> Problem | None:
+        problem = None
+        for _ in range(times):
+            problem = await self.poller.poll(self.metadata)
+        return problem
 
     async def hear(self, event_id: str | None = None, **said: Any) -> None:
         """Somebody publishes an approval, and this bridge takes it."""

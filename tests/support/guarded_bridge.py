@@ -4,7 +4,7 @@ import asyncio
 import json
 from typing import Any
 
-from support.served_bridge import Bridge, Side
+from support.served_bridge import ServedBridge, Side
 
 TOKENS = [
     {"name": "ops", "token": "ops-secret"},
@@ -17,7 +17,7 @@ def with_token(token: str) -> dict[str, dict[str, str]]:
     return {"headers": {"Authorization": f"Bearer {token}"}}
 
 
-async def audits(running: Bridge) -> list[dict[str, Any]]:
+async def audits(running: ServedBridge) -> list[dict[str, Any]]:
     """The data of everything that was audited, in order."""
     rows = await running.journal.run(
         lambda store: store.connection.execute(
@@ -33,7 +33,7 @@ async def scrape(side: Side) -> str:
     return str(text)
 
 
-async def raw(running: Bridge, data: bytes) -> bytes:
+async def raw(running: ServedBridge, data: bytes) -> bytes:
     """What comes back for these bytes."""
     at = running.served.http
     assert at is not None

@@ -3,59 +3,49 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from support.bridge import make_runtime
+from support.bridge import Bridge, make_runtime
 from support.clock import ShiftedClock
 from support.journal_tools import opened
 from support.until import until
 
 from bridge.config import Config
 from bridge.journal import Journal, views
-from bridge.metadata.answers import Problem
 from bridge.metadata.budget import Budget
 from bridge.metadata.client import Metadata
 from bridge.runtime.status import SourceStatus
-from bridge.simulator import Simulator
+from bridge.simulator import Simulator, World
 from bridge.source.endpoint import Endpoint
 from bridge.source.poller import Poller
 
 VM = "vm-0"
 
 
-@dataclass
-class Bridge:
-    """A poller on a real journal under the simulated service; `poll` is one round."""
+@dataclass(slots=True)
+class PolledBridge(Bridge):
+    """A bridge under a simulated service that is not limited; `transitions` is what it told."""
 
-    simulator: Simulator
-    journal: Journal
-    poller: Poller
-    metadata: Metadata
+    simulator: Simulator = field(kw_only=True)
 
     @property
-    def world(self):
+    def world(self) -> World:
         return self.simulator.world
 
     @property
     def status(self) -> SourceStatus:
-        return self.poller.status
-
-    async def poll(self, times: int = 1) -> Problem | None:
-        problem = None
-        for _ in range(times):
-            problem = await self.poller.poll(self.metadata)
-        return problem
-
-    async def told(self) -> list[dict[str, Any]]:
-        return await all_told(self.journal)
+        return self.runtime.status.source
 
     async def kinds(self, *without: str) -> list[str]:
         return kinds(await self.told(), *without)
 
     async def transitions(self) -> list[str]:
         return await self.kinds("source.snapshot", "source.degraded", "source.recovered")
+
+    async def told(self, kind: str = "") -> list[dict[str, Any]]:
+        return await Bridge.told(self, kind)
 
 
 async def all_told(journal: Journal) -> list[dict[str, Any]]:
@@ -75,7 +65,7 @@ async def restarted(
     boot: str = "boot-1",
     clock: ShiftedClock | None = None,
     **source: Any,
-) -> AsyncGenerator[Bridge]:
+) -> AsyncGenerator[PolledBridge]:
     """A process's life: what it knows at first is what the journal holds."""
     usual = {"endpoint": simulator.endpoint, "poll_interval": "200ms", "degraded_after": "5m"}
     config = Config.model_validate({"source": {**usual, **source}})
@@ -83,9 +73,8 @@ async def restarted(
         runtime = await make_runtime(config, journal, clock)
         runtime.boot_id = boot
         budget = Budget(limit=10_000)
-        poller = Poller(runtime, Endpoint(budget))
         async with Metadata(simulator.endpoint, "2020-07-01", budget=budget) as metadata:
-            yield Bridge(simulator, journal, poller, metadata)
+            yield PolledBridge(runtime, metadata, Endpoint(budget), simulator=simulator)
 
 
 def next_second(simulator: Simulator) -> None:

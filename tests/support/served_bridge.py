@@ -67,7 +67,7 @@ class Side:
 
 
 @dataclass(slots=True)
-class Bridge:
+class ServedBridge:
     """A runtime, where it is served, and both ways in."""
 
     runtime: Runtime
@@ -82,7 +82,7 @@ class Bridge:
 
 
 @asynccontextmanager
-async def bridge(settings: Config) -> AsyncGenerator[Bridge]:
+async def bridge(settings: Config) -> AsyncGenerator[ServedBridge]:
     assert settings.state_dir is not None
     address = control_address(settings.state_dir)
     async with (
@@ -91,7 +91,7 @@ async def bridge(settings: Config) -> AsyncGenerator[Bridge]:
         aiohttp.ClientSession(connector=control_connector(address)) as local,
         aiohttp.ClientSession() as remote,
     ):
-        yield Bridge(
+        yield ServedBridge(
             running,
             served,
             Side(local, "http://bridge"),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from support.bridge import Azure
-from support.served_bridge import Bridge, bridge, config
+from support.served_bridge import ServedBridge, bridge, config
 
 from bridge.approvals.intake import Intake
 from bridge.approvals.service import ApprovalService
@@ -23,7 +23,7 @@ from bridge.metadata.answers import Accepted
 class Polls:
     """A bridge, what Azure was told by it, and the file by which commands find it."""
 
-    served: Bridge
+    served: ServedBridge
     file: Path
     service: ApprovalService = field(init=False)
     told: list[list[str]] = field(default_factory=list)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from support.journal_tools import forbid_writing
-from support.polling import VM, Bridge, kinds, next_second, restarted
+from support.polling import VM, PolledBridge, kinds, next_second, restarted
 
 
 async def test_the_first_answer_gives_a_snapshot(bridge):
@@ -18,7 +18,7 @@ async def test_the_first_answer_gives_a_snapshot(bridge):
     assert (data["bootId"], data["bridgeVersion"]) == ("boot-1", "1.2.3")
 
 
-async def degrade(bridge: Bridge, clock) -> None:
+async def degrade(bridge: PolledBridge, clock) -> None:
     bridge.world.fault("status", status=503)
     await bridge.poll()
     clock.ahead += timedelta(minutes=5)
