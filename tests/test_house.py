@@ -168,6 +168,32 @@ def test_every_module_has_its_test_file():
     assert set(TESTED_ELSEWHERE) <= set(lacking)
 
 
+def types(path: Path) -> Iterator[str]:
+    """The public classes and type aliases of a module."""
+    for node in ast.parse(read(path)).body:
+        if isinstance(node, ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            name = node.targets[0].id
+            if re.fullmatch(r"[A-Z][a-z]\w+", name):
+                yield name
+
+
+@pytest.mark.parametrize(
+    "package",
+    ["bridge", *sorted(path.name for path in (ROOT / "sinks").iterdir() if path.is_dir())],
+)
+def test_a_name_of_a_type_has_one_meaning(package):
+    root = ROOT / package if package == "bridge" else ROOT / "sinks" / package
+    places: dict[str, list[str]] = {}
+    for path in sorted(root.rglob("*.py")):
+        for name in types(path):
+            if not name.startswith("_"):
+                places.setdefault(name, []).append(module(path))
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}
+    assert "Event" not in places, "a scheduled event, a CloudEvent or an asyncio.Event?"
+
+
 def test_every_module_says_what_it_is_for():
     assert [module(path) for path in FILES if not ast.get_docstring(ast.parse(read(path)))] == []
 

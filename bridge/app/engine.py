@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from bridge.common.errors import Unavailable
 from bridge.common.supervise import heard, supervise
 from bridge.core.cloudevent import CloudEvent
-from bridge.delivery.workers import Fleet
+from bridge.delivery.workers import SinkWorkers
 from bridge.runtime.runtime import Runtime
 from bridge.source.endpoint import Endpoint
 from bridge.source.poller import Poller
@@ -23,7 +23,7 @@ class Engine:
 
     runtime: Runtime
     group: asyncio.TaskGroup
-    fleet: Fleet = field(init=False)
+    workers: SinkWorkers = field(init=False)
     _endpoint: Endpoint = field(default_factory=Endpoint)
     _poller: Poller = field(init=False)
     _tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
@@ -32,7 +32,7 @@ class Engine:
 
     def __post_init__(self) -> None:
         runtime, group = self.runtime, self.group
-        self.fleet = Fleet(
+        self.workers = SinkWorkers(
             runtime.journal, lambda: runtime.identity.place, runtime.status.sinks, group, self._vote
         )
         self._poller = Poller(runtime, self._endpoint)
@@ -41,7 +41,7 @@ class Engine:
         """The poller first: the sooner it asks, the more notice is left."""
         self._poll()
         await heard(self._poller.asked, head_start)
-        await self.employ()
+        await self.configure_sinks()
 
     async def listen(self) -> None:
         """Take approvals, and tell Azure what they come to."""
@@ -50,20 +50,20 @@ class Engine:
         from bridge.drills.runner import conduct  # noqa: PLC0415
 
         approvals = self._approvals = ApprovalService(self.runtime, self._endpoint)
-        await self.employ_listeners()
+        await self.configure_sources()
         self._run("granting", supervise("granting", approvals.decisions.run, most=5.0))
         self._run("drills", supervise("drills", lambda: conduct(self.runtime), most=5.0))
         self._takes_votes.set()
 
-    async def employ(self) -> None:
+    async def configure_sinks(self) -> None:
         """Make the configured sinks ready: what is recorded from here on is theirs."""
-        await self.fleet.employ(self.runtime.config.sinks)
+        await self.workers.configure(self.runtime.config.sinks)
 
-    async def employ_listeners(self) -> None:
+    async def configure_sources(self) -> None:
         """Read the configured approval sources, and no others."""
         if self._approvals is not None:
             sources = self.runtime.config.approvals.sources
-            await self._approvals.listeners.employ(sources, self.group)
+            await self._approvals.listeners.configure(sources, self.group)
 
     async def poll_anew(self) -> None:
         """Go on with a poller that has the present configuration."""
@@ -82,8 +82,8 @@ class Engine:
         await self._end("drills")
         await self._end("granting")
         await self._end("poller")
-        left = await self.fleet.drain(grace)
-        await self.fleet.stop()
+        left = await self.workers.drain(grace)
+        await self.workers.stop()
         return left
 
     def _poll(self) -> None:

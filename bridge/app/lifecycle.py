@@ -81,7 +81,7 @@ class App:
         await self.runtime.identity.recall()
         async with asyncio.TaskGroup() as group:
             engine = Engine(self.runtime, group)
-            await engine.employ()
+            await engine.configure_sinks()
             await tidy(self.runtime)
             good = await engine.once()
             left = await engine.stop(self.runtime.config.stop_grace)
@@ -113,7 +113,7 @@ class App:
         await engine.start(HEAD_START)
         with self.runtime.journal.news() as news:
             if await heard(news, HEAD_START):
-                await engine.fleet.drain(HEAD_START)
+                await engine.workers.drain(HEAD_START)
 
     def _helpers(self, group: asyncio.TaskGroup, reload: Reload) -> list[asyncio.Task[None]]:
         reloads = supervise("reload", lambda: reload.run(self._again))

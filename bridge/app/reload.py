@@ -102,8 +102,8 @@ class Reload:
             self.runtime.status.reloads_failed += 1
             log.error("configuration.refused", extra={"error": str(error)})  # noqa: TRY400  the sentence is enough
             return
-        await self.engine.employ()
-        await self.engine.employ_listeners()
+        await self.engine.configure_sinks()
+        await self.engine.configure_sources()
         if old.source != new.source:
             await self.engine.poll_anew()
         log.info("configuration.loaded", extra={"config": str(new.file)})

@@ -4,20 +4,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from bridge.approvals.outcomes import Outcome, voice_given, voice_of
-from bridge.approvals.publisher import Speaker
+from bridge.approvals.outcomes import Outcome, cause_given, cause_of
+from bridge.approvals.publisher import Publisher
 from bridge.core.cloudevent import CloudEvent
 from bridge.core.state import State, Tracked
-from bridge.journal.grants import Event, GrantState, grant_of
+from bridge.journal.grants import EventLife, GrantState, grant_of
 from bridge.journal.votes import Receipt, born, early, is_crowded, votes, waiting
 from bridge.policy.allow import stale
 from bridge.policy.judge import Judgement, as_vote, judge, objection
 from bridge.policy.votes import (
-    Became,
     Given,
     LocalOutcome,
     Refusal,
     Vote,
+    VoteOutcome,
     older,
     renewed,
     unchanged,
@@ -39,22 +39,22 @@ _FULL = Refusal("rate-limited", f"the event has {MOST_UNVERIFIED} unverified vot
 
 
 @dataclass(frozen=True, slots=True)
-class Weighed:
-    """What to write down, and what to tell a caller; `event` is what it was weighed against."""
+class Assessment:
+    """What to write down, and what to tell a caller; `event` is what it was assessed against."""
 
     receipt: Receipt
     outcome: LocalOutcome
-    event: Event | None = None
+    event: EventLife | None = None
 
 
 @dataclass(slots=True)
-class Scales:
+class Assessor:
     """Weighs one approval at a time against the journal as it stands."""
 
     runtime: Runtime
-    speaker: Speaker
+    publisher: Publisher
 
-    async def weigh(
+    async def assess(
         self,
         given: Given,
         state: State,
@@ -62,12 +62,12 @@ class Scales:
         *,
         refusal: Refusal | None = None,
         waited: bool = False,
-    ) -> Weighed:
+    ) -> Assessment:
         """Make a vote of an approval, or a refusal, or let it wait; *refusal* is known before."""
         known = state.tracked.get(given.approval.event_key)
         if known is None:
             return await self._unknown(given, state, now, refusal, waited=waited)
-        if not self.speaker.concerns(known):
+        if not self.publisher.concerns(known):
             return self._elsewhere(given)
         vote = as_vote(given, known.event, known.life, now)
         found = refusal or await self._refusal(given, vote, known, now)
@@ -75,20 +75,20 @@ class Scales:
             return self._refused(found, vote, known, now)
         return await self.cast(vote, known, now)
 
-    async def again(self, given: Given, state: State, now: datetime) -> Weighed:
+    async def again(self, given: Given, state: State, now: datetime) -> Assessment:
         """What to tell a caller whose message was taken before: the same, while it stands."""
         key = given.approval.event_key
         known = state.tracked.get(key)
         if known is None:
             wait = [one.seen_as for _, one in await self.runtime.journal.run(early)]
             told = _waiting(given) if given.seen_as in wait else _answer(given, _REPLAYED)
-            return Weighed(Receipt(), told)
+            return Assessment(Receipt(), told)
         cast, grant = await self._ballot((key, known.life))
         mine = [vote for vote in cast if vote.key == given.approval.key]
         if not any(vote.approver == given.approver for vote in mine):
-            return Weighed(Receipt(), _answer(given, _REPLAYED))
+            return Assessment(Receipt(), _answer(given, _REPLAYED))
         found = self._judged(cast, known, now)
-        return Weighed(Receipt(), self._stands(mine[0], known, found, grant), (key, known.life))
+        return Assessment(Receipt(), self._stands(mine[0], known, found, grant), (key, known.life))
 
     async def _refusal(
         self, given: Given, vote: Vote, known: Tracked, now: datetime
@@ -104,7 +104,7 @@ class Scales:
 
     async def _unknown(
         self, given: Given, state: State, now: datetime, refusal: Refusal | None, *, waited: bool
-    ) -> Weighed:
+    ) -> Assessment:
         """Over, too early, or nothing that anybody here has ever seen."""
         begun = await self.runtime.journal.run(born)
         why = refusal or stale(given, now, born=begun, ahead=self._ahead())
@@ -115,35 +115,35 @@ class Scales:
         elif why is None:
             why = await self._crowd()
         if why is None:
-            return Weighed(Receipt(early=[given]), _waiting(given))
+            return Assessment(Receipt(early=[given]), _waiting(given))
         told = Outcome(
             "refused",
             given.approval.event_key,
-            voice_given(given),
+            cause_given(given),
             reason=why.reason,
             detail=why.detail,
         )
-        return Weighed(Receipt(events=self.speaker.stray(told, now)), _answer(given, why))
+        return Assessment(Receipt(events=self.publisher.stray(told, now)), _answer(given, why))
 
     async def _crowd(self) -> Refusal | None:
         if len(await self.runtime.journal.run(waiting)) < MOST_WAITING:
             return None
         return Refusal("rate-limited", f"{MOST_WAITING} approvals wait for their events already")
 
-    def _elsewhere(self, given: Given) -> Weighed:
+    def _elsewhere(self, given: Given) -> Assessment:
         """A message on a bus is for those whom it concerns; a caller has nobody else to ask."""
         if given.local:
-            self.speaker.count("refused", _ELSEWHERE.reason)
+            self.publisher.count("refused", _ELSEWHERE.reason)
         else:
-            self.speaker.count("dropped", "not-ours")
-        return Weighed(Receipt(), _answer(given, _ELSEWHERE))
+            self.publisher.count("dropped", "not-ours")
+        return Assessment(Receipt(), _answer(given, _ELSEWHERE))
 
-    async def _ballot(self, event: Event) -> tuple[list[Vote], GrantState | None]:
+    async def _ballot(self, event: EventLife) -> tuple[list[Vote], GrantState | None]:
         return await self.runtime.journal.run(
             lambda store: (votes(store, *event), grant_of(store, event))
         )
 
-    async def cast(self, vote: Vote, known: Tracked, now: datetime) -> Weighed:
+    async def cast(self, vote: Vote, known: Tracked, now: datetime) -> Assessment:
         """A vote counts unless it says nothing new, or comes too late to change anything."""
         event = (vote.event_key, vote.life)
         if not vote.verified and await self.runtime.journal.run(
@@ -151,29 +151,29 @@ class Scales:
         ):
             return self._refused(_FULL, vote, known, now)
         cast, told = await self._ballot(event)
-        standing = next((one for one in cast if one.voice == vote.voice), None)
+        standing = next((one for one in cast if one.voter == vote.voter), None)
         refusal = _superfluous(vote, standing, told)
         if refusal is _LATER_STANDS and not vote.local:
-            self.speaker.count("dropped", "older")
-            return Weighed(Receipt(), _told(vote, "refused", refusal))
+            self.publisher.count("dropped", "older")
+            return Assessment(Receipt(), _told(vote, "refused", refusal))
         if refusal is not None:
             return self._refused(refusal, vote, known, now)
         timeout = self.runtime.rules.hold_timeout
         if standing is not None and unchanged(vote, standing, known.event, timeout):
-            self.speaker.count("dropped", "unchanged")
+            self.publisher.count("dropped", "unchanged")
             again = renewed(standing, vote)
             receipt = Receipt(votes=[again] if again != standing else [])
             found = self._judged(cast, known, now)
-            return Weighed(receipt, self._stands(vote, known, found, told), event)
+            return Assessment(receipt, self._stands(vote, known, found, told), event)
         vote = replace(vote, lifts=standing is not None and standing.decision == "hold")
-        cast = [vote, *(one for one in cast if one.voice != vote.voice)]
+        cast = [vote, *(one for one in cast if one.voter != vote.voter)]
         found = self._judged(cast, known, now)
         receipt = Receipt(
             votes=[vote],
             events=self._recorded(vote, known, found, now),
             duties=self._duties(known, found),
         )
-        return Weighed(receipt, self._stands(vote, known, found, told), event)
+        return Assessment(receipt, self._stands(vote, known, found, told), event)
 
     def _judged(self, cast: Sequence[Vote], known: Tracked, now: datetime) -> Judgement:
         return judge(known.event, cast, self.runtime.rules_for(known), now)
@@ -182,12 +182,12 @@ class Scales:
         """Whether Azure is to be told; in a dry run and in a drill it never is."""
         return found.satisfied and not self.runtime.rules_for(known).dry_run
 
-    def _duties(self, known: Tracked, found: Judgement) -> dict[Event, bool]:
+    def _duties(self, known: Tracked, found: Judgement) -> dict[EventLife, bool]:
         """Whether we must tell Azure from now on; nothing changes where others go before us."""
         event = (known.event.key, known.life)
         if not self._is_enough(known, found):
             return {event: False}
-        ours = known.missing_since is None and self.speaker.place(known, found) == 0
+        ours = known.missing_since is None and self.publisher.place(known, found) == 0
         return {event: True} if ours else {}
 
     def _stands(
@@ -201,18 +201,18 @@ class Scales:
             _told(vote, "recorded"), detail=_NO_VETO if vote.decision == "hold" else None
         )
 
-    def _refused(self, why: Refusal, vote: Vote, known: Tracked, now: datetime) -> Weighed:
+    def _refused(self, why: Refusal, vote: Vote, known: Tracked, now: datetime) -> Assessment:
         told = Outcome(
             "refused",
             vote.event_key,
-            voice_of(vote),
+            cause_of(vote),
             known,
             policy=str(self.runtime.rules.require),
             reason=why.reason,
             detail=why.detail,
         )
-        said = self.speaker.answer(told, known, now, local=vote.local)
-        return Weighed(Receipt(events=said), _told(vote, "refused", why))
+        said = self.publisher.answer(told, known, now, local=vote.local)
+        return Assessment(Receipt(events=said), _told(vote, "refused", why))
 
     def _recorded(
         self, vote: Vote, known: Tracked, found: Judgement, now: datetime
@@ -224,7 +224,7 @@ class Scales:
         told = Outcome(
             "recorded",
             vote.event_key,
-            voice_of(vote),
+            cause_of(vote),
             known,
             found,
             str(rules.require),
@@ -232,7 +232,7 @@ class Scales:
             dry_run=rules.dry_run,
             would_grant=found.satisfied,
         )
-        return self.speaker.answer(told, known, now, local=vote.local)
+        return self.publisher.answer(told, known, now, local=vote.local)
 
 
 def _superfluous(vote: Vote, standing: Vote | None, told: GrantState | None) -> Refusal | None:
@@ -246,7 +246,7 @@ def _superfluous(vote: Vote, standing: Vote | None, told: GrantState | None) -> 
     return None
 
 
-def _told(vote: Vote, outcome: Became, why: Refusal | None = None) -> LocalOutcome:
+def _told(vote: Vote, outcome: VoteOutcome, why: Refusal | None = None) -> LocalOutcome:
     words = (why.reason, why.detail) if why else (None, None)
     return LocalOutcome(vote.event_key, outcome, vote.approval, *words)
 

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from bridge.approvals.assessment import Scales
-from bridge.approvals.outcomes import Outcome, Voice
-from bridge.approvals.publisher import Speaker
+from bridge.approvals.assessment import Assessor
+from bridge.approvals.outcomes import Cause, Outcome
+from bridge.approvals.publisher import Publisher
 from bridge.common.fields import write_duration
 from bridge.core.ids import digest
 from bridge.core.model import SCHEDULED
@@ -21,12 +21,12 @@ from bridge.runtime.runtime import Runtime
 
 
 @dataclass(slots=True)
-class Prompting:
+class Automation:
     """Looks at what is pending, whether anybody has voted or not."""
 
     runtime: Runtime
-    speaker: Speaker
-    scales: Scales
+    publisher: Publisher
+    assessor: Assessor
 
     @property
     def needed(self) -> bool:
@@ -48,10 +48,10 @@ class Prompting:
             return
         now = self.runtime.clock.now()
         vote = _by_rule(known, resource, self.runtime.identity.vm_name or "", now)
-        weighed = await self.scales.cast(vote, known, now)
-        if weighed.receipt.votes:
+        assessed = await self.assessor.cast(vote, known, now)
+        if assessed.receipt.votes:
             await self.runtime.journal.durably(
-                lambda store: receive(store, weighed.receipt, self.runtime.clock.timestamp())
+                lambda store: receive(store, assessed.receipt, self.runtime.clock.timestamp())
             )
             self.runtime.journal.announce()
 
@@ -62,7 +62,7 @@ class Prompting:
         over = await self.runtime.journal.run(lambda store: reminded(store, event))
         if fresh := [name for name in passed if name not in over]:
             told = await self._due(known, fresh[-1], now)
-            said = [] if told is None else self.speaker.answer(told, known, now)
+            said = [] if told is None else self.publisher.answer(told, known, now)
             await self.runtime.journal.durably(
                 lambda store: remind(store, event, fresh, said, self.runtime.clock.timestamp())
             )
@@ -96,7 +96,7 @@ class Prompting:
         return Outcome(
             "due",
             known.event.key,
-            Voice(None, reminder, None, None, REMIND),
+            Cause(None, reminder, None, None, REMIND),
             known,
             judgement,
             str(rules.require),

@@ -6,15 +6,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from bridge.approvals.automation import Prompting
+from bridge.approvals.automation import Automation
 from bridge.approvals.intake import Intake
-from bridge.approvals.outcomes import Outcome, voice_of
-from bridge.approvals.publisher import Speaker
-from bridge.approvals.start_requests import Due, Posting
+from bridge.approvals.outcomes import Outcome, cause_of
+from bridge.approvals.publisher import Publisher
+from bridge.approvals.start_requests import Due, StartRequests
 from bridge.core.model import STARTED
 from bridge.core.state import State, Tracked
 from bridge.journal.drills import open_to_votes
-from bridge.journal.grants import Event, GrantState, undecided, withdraw
+from bridge.journal.grants import EventLife, GrantState, undecided, withdraw
 from bridge.journal.votes import forget, lapse, votes
 from bridge.policy.judge import Judgement, judge
 from bridge.policy.votes import AUTO, Vote, lapsed
@@ -28,14 +28,14 @@ _WORSE = "the event has more VMs, is harsher or comes earlier than when this was
 
 
 @dataclass(slots=True)
-class Granting:
+class Decisions:
     """Watches the votes of all pending events. `run` never returns."""
 
     runtime: Runtime
-    speaker: Speaker
+    publisher: Publisher
     intake: Intake
-    prompting: Prompting
-    posting: Posting
+    automation: Automation
+    start_requests: StartRequests
     _wake_at: float = 0.0
     _tidy_at: float = 0.0
 
@@ -59,13 +59,13 @@ class Granting:
             return
         if (until := await self.intake.settle()) is not None:
             self._again_at(until)
-        if self.prompting.needed:
-            upcoming = await self.prompting.look(await journal.run(open_to_votes))
+        if self.automation.needed:
+            upcoming = await self.automation.look(await journal.run(open_to_votes))
             self._again_at(upcoming)
         if found := await journal.run(undecided):
             state = await journal.load()  # what Azure announced, and no drill
             looked = [await self._look(event, told, state) for event, told in found]
-            wait = await self.posting.tell([one for one in looked if one is not None], state)
+            wait = await self.start_requests.tell([one for one in looked if one is not None], state)
             self._again_in(wait)
         if self.runtime.clock.monotonic() >= self._tidy_at:
             self._tidy_at = self.runtime.clock.monotonic() + _TIDY
@@ -79,13 +79,13 @@ class Granting:
         if seconds is not None:
             self._wake_at = min(self._wake_at, self.runtime.clock.monotonic() + seconds)
 
-    async def _look(self, event: Event, told: GrantState | None, state: State) -> Due | None:
+    async def _look(self, event: EventLife, told: GrantState | None, state: State) -> Due | None:
         """Decide about one event that somebody has voted on: whether Azure is told now."""
         known = state.tracked.get(event[0])
         cast = await self.runtime.journal.run(lambda store: votes(store, *event))
         if known is None or known.life != event[1] or known.event.status == STARTED:
             if told == "due":
-                await self.posting.missed(event, cast, known)
+                await self.start_requests.missed(event, cast, known)
             return None
         if known.missing_since is not None:
             return None
@@ -93,7 +93,7 @@ class Granting:
         rules = self.runtime.rules
         judgement = judge(known.event, standing, rules, self.runtime.clock.now())
         self._again_at(judgement.until)
-        if judgement.satisfied and not rules.dry_run and self.speaker.concerns(known):
+        if judgement.satisfied and not rules.dry_run and self.publisher.concerns(known):
             return Due(known, judgement) if self._is_our_turn(known, judgement) else None
         if told == "due":
             await self.runtime.journal.durably(lambda store: withdraw(store, event))
@@ -109,11 +109,11 @@ class Granting:
             one
             for vote in gone
             if vote.via != AUTO
-            for one in self.speaker.answer(
+            for one in self.publisher.answer(
                 Outcome(
                     "refused",
                     vote.event_key,
-                    voice_of(vote),
+                    cause_of(vote),
                     known,
                     policy=policy,
                     reason="superseded",
@@ -132,7 +132,7 @@ class Granting:
 
     def _is_our_turn(self, known: Tracked, judgement: Judgement) -> bool:
         """Whether we act now, and not before the last failure is forgiven."""
-        mine = self.speaker.place(known, judgement)
+        mine = self.publisher.place(known, judgement)
         if mine is None or judgement.since is None:
             return False
         due = judgement.since + mine * self.runtime.rules.takeover_after
@@ -141,7 +141,7 @@ class Granting:
         ):  # who leads waits for no clock that was set back
             self._again_at(due)
             return False
-        if wait := self.posting.wait((known.event.key, known.life)):
+        if wait := self.start_requests.wait((known.event.key, known.life)):
             self._again_in(wait)
             return False
         return True

@@ -1,4 +1,4 @@
-"""From a delivery to the journal: read it, weigh it, record it, and only then let it go."""
+"""From a delivery to the journal: read it, assess it, record it, and only then let it go."""
 
 import asyncio
 import uuid
@@ -8,19 +8,19 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 
-from bridge.approvals.assessment import EARLY, Scales, Weighed
-from bridge.approvals.outcomes import Outcome, Voice
-from bridge.approvals.publisher import Speaker
-from bridge.approvals.verification import Proof, Prover
+from bridge.approvals.assessment import EARLY, Assessment, Assessor
+from bridge.approvals.outcomes import Cause, Outcome
+from bridge.approvals.publisher import Publisher
+from bridge.approvals.verification import Proof, Verifier
 from bridge.common.errors import Unavailable
 from bridge.core.cloudevent import CloudEvent
 from bridge.journal import Journal
 from bridge.journal.drills import open_to_votes
-from bridge.journal.grants import Event, grant_of
+from bridge.journal.grants import EventLife, grant_of
 from bridge.journal.votes import Receipt, early_one, end_wait, receive, seen, waiting
 from bridge.plugins import Delivery
 from bridge.policy.allow import named
-from bridge.policy.message import Malformed, NotForUs, fingerprint, read, unwrap
+from bridge.policy.message import MalformedApproval, NotForUs, fingerprint, read, unwrap
 from bridge.policy.votes import HTTP, SINK, Approval, Given, LocalOutcome, Refusal
 from bridge.runtime.runtime import Runtime
 
@@ -46,14 +46,14 @@ class Intake:
     """
 
     runtime: Runtime
-    speaker: Speaker
+    publisher: Publisher
     patience: float = 2.0
-    scales: Scales = field(init=False)
-    _prover: Prover = field(default_factory=Prover)
+    assessor: Assessor = field(init=False)
+    _verifier: Verifier = field(default_factory=Verifier)
     _desk: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def __post_init__(self) -> None:
-        self.scales = Scales(self.runtime, self.speaker)
+        self.assessor = Assessor(self.runtime, self.publisher)
 
     async def take(self, delivery: Delivery, via: str, *, must_sign: bool = False) -> None:
         """Record what a delivery says; when this has returned it may be acknowledged.
@@ -76,7 +76,7 @@ class Intake:
         """Record a vote given to this very bridge, and say what became of it, event by event.
 
         *identity* is who the caller is; None when only a signature can tell. Raises
-        `Malformed`, `Unauthorized`, and `Unavailable` while the journal cannot be written.
+        `MalformedApproval`, `Unauthorized`, and `Unavailable` while the journal cannot be written.
         """
         journal = self._writable()
         if identity is not None and via == HTTP:
@@ -87,15 +87,15 @@ class Intake:
             await self._settle(now)
             message = self._opened(delivery, uuid.uuid4().hex, must_sign=delivery.identity is None)
             if message.refusal is not None:
-                self.speaker.count("refused", message.refusal.reason)
+                self.publisher.count("refused", message.refusal.reason)
                 raise Unauthorized(message.refusal.detail)
-            weighed = await self._weigh(message, delivery, via, now, local=True)
-            receipt = _together([one.receipt for one in weighed])
+            assessed = await self._assess(message, delivery, via, now, local=True)
+            receipt = _together([one.receipt for one in assessed])
             await journal.durably(
                 lambda store: receive(store, receipt, self.runtime.clock.timestamp())
             )
         journal.announce()
-        return [one.outcome for one in weighed] if via == SINK else await self._heard(weighed)
+        return [one.outcome for one in assessed] if via == SINK else await self._heard(assessed)
 
     async def settle(self) -> datetime | None:
         """Look at the early ones; until when the next of them may wait."""
@@ -121,9 +121,9 @@ class Intake:
                 still.append(until)
                 continue
             given = await journal.run(partial(early_one, number=number))
-            weighed = await self.scales.weigh(given, state, now, waited=True)
-            stray = None if weighed.event or event in state.tracked else given
-            settled = (number, weighed.receipt, self.runtime.clock.timestamp(), stray)
+            assessed = await self.assessor.assess(given, state, now, waited=True)
+            stray = None if assessed.event or event in state.tracked else given
+            settled = (number, assessed.receipt, self.runtime.clock.timestamp(), stray)
             await journal.durably(lambda store, settled=settled: end_wait(store, *settled))  # type: ignore[misc]
             journal.announce()
         return min(still, default=None)
@@ -140,23 +140,23 @@ class Intake:
         self, delivery: Delivery, via: str, now: datetime, *, must_sign: bool
     ) -> Receipt:
         if delivery.unread is not None:
-            self.speaker.count("dropped", delivery.unread)
+            self.publisher.count("dropped", delivery.unread)
             return Receipt()
         try:
             message = self._opened(delivery, delivery.position, must_sign=must_sign)
         except NotForUs:
-            self.speaker.count("dropped", "not-an-approval")
+            self.publisher.count("dropped", "not-an-approval")
             return Receipt()
-        except Malformed as error:
+        except MalformedApproval as error:
             return Receipt(events=self._malformed(delivery, via, str(error), now))
-        weighed = await self._weigh(message, delivery, via, now)
-        return _together([one.receipt for one in weighed])
+        assessed = await self._assess(message, delivery, via, now)
+        return _together([one.receipt for one in assessed])
 
     def _opened(self, delivery: Delivery, fallback: str | None, *, must_sign: bool) -> _Message:
         """Who it is from comes before what it says; neither is believed without the other."""
         body, headers = unwrap(delivery.body, delivery.headers)
         allow = self.runtime.rules.allow
-        proof = self._prover.prove(allow, headers, body, must_sign=must_sign)
+        proof = self._verifier.prove(allow, headers, body, must_sign=must_sign)
         if isinstance(proof, Refusal):
             return _Message(read(body, headers, fallback), Proof(), proof)
         signed = proof.identity is not None
@@ -165,13 +165,13 @@ class Intake:
 
     def _malformed(self, delivery: Delivery, via: str, why: str, now: datetime) -> list[CloudEvent]:
         key = delivery.position or fingerprint(delivery.body)
-        voice = Voice(key, key, None, delivery.identity, via, position=delivery.position)
-        told = Outcome("refused", None, voice, reason="malformed", detail=why)
-        return self.speaker.stray(told, now)
+        cause = Cause(key, key, None, delivery.identity, via, position=delivery.position)
+        told = Outcome("refused", None, cause, reason="malformed", detail=why)
+        return self.publisher.stray(told, now)
 
-    async def _weigh(
+    async def _assess(
         self, message: _Message, delivery: Delivery, via: str, now: datetime, *, local: bool = False
-    ) -> list[Weighed]:
+    ) -> list[Assessment]:
         journal, proof = self.runtime.journal, message.proof
         state, found = await journal.run(open_to_votes), []
         for approval in message.said:
@@ -180,18 +180,18 @@ class Intake:
             )
             key = (given.seen_as, approval.event_key)
             if not await journal.run(lambda store, key=key: seen(store, *key)):  # type: ignore[misc]
-                weighed = await self.scales.weigh(given, state, now, refusal=message.refusal)
-                found.append(_remembering(weighed, key, local=local))
+                assessed = await self.assessor.assess(given, state, now, refusal=message.refusal)
+                found.append(_remembering(assessed, key, local=local))
                 continue
-            self.speaker.count("dropped", "duplicate")
+            self.publisher.count("dropped", "duplicate")
             if local:
-                found.append(await self.scales.again(given, state, now))
+                found.append(await self.assessor.again(given, state, now))
         return found
 
-    async def _heard(self, weighed: Sequence[Weighed]) -> list[LocalOutcome]:
+    async def _heard(self, assessed: Sequence[Assessment]) -> list[LocalOutcome]:
         """What the caller is told; who has just satisfied the policy hears what Azure said."""
-        outcomes = [one.outcome for one in weighed]
-        due = [one.event for one in weighed if _is_due(one.outcome) and one.event]
+        outcomes = [one.outcome for one in assessed]
+        due = [one.event for one in assessed if _is_due(one.outcome) and one.event]
         if not due:
             return outcomes
         told = await self._granted(due)
@@ -199,12 +199,12 @@ class Intake:
             replace(one.outcome, outcome="granted")
             if _is_due(one.outcome) and one.event in told
             else one.outcome
-            for one in weighed
+            for one in assessed
         ]
 
-    async def _granted(self, due: Sequence[Event]) -> set[Event]:
+    async def _granted(self, due: Sequence[EventLife]) -> set[EventLife]:
         """Which of these Azure has taken, as soon as it has taken all, or patience ends."""
-        journal, told = self.runtime.journal, set[Event]()
+        journal, told = self.runtime.journal, set[EventLife]()
         with journal.news() as news, suppress(TimeoutError):
             async with asyncio.timeout(self.patience):
                 while len(told) < len(set(due)):
@@ -220,12 +220,12 @@ def _is_due(outcome: LocalOutcome) -> bool:
     return outcome.outcome == "pending" and outcome.reason != EARLY
 
 
-def _remembering(weighed: Weighed, key: tuple[str, str], *, local: bool) -> Weighed:
+def _remembering(assessed: Assessment, key: tuple[str, str], *, local: bool) -> Assessment:
     """What had no right, or no room, takes nobody's key; a refused caller may try again."""
-    refused = weighed.outcome.outcome == "refused"
-    if refused and (local or weighed.outcome.reason in {"unauthorized", "rate-limited"}):
-        return weighed
-    return replace(weighed, receipt=replace(weighed.receipt, keys=[key]))
+    refused = assessed.outcome.outcome == "refused"
+    if refused and (local or assessed.outcome.reason in {"unauthorized", "rate-limited"}):
+        return assessed
+    return replace(assessed, receipt=replace(assessed.receipt, keys=[key]))
 
 
 def _together(receipts: Iterable[Receipt]) -> Receipt:

@@ -90,12 +90,12 @@ class Listeners:
     intake: Intake
     _tasks: dict[str, tuple[ApprovalSettings, asyncio.Task[None]]] = field(default_factory=dict)
 
-    async def employ(
+    async def configure(
         self, sources: Mapping[str, ApprovalSettings], group: asyncio.TaskGroup
     ) -> None:
         for name, (settings, task) in list(self._tasks.items()):
             if sources.get(name) != settings:
-                await self._dismiss(name, task)
+                await self._remove(name, task)
         for name, settings in sources.items():
             if name not in self._tasks:
                 self._tasks[name] = (settings, self._start(name, settings, group))
@@ -114,11 +114,11 @@ class Listeners:
         )
         return group.create_task(work, name=f"approvals.{name}")
 
-    async def _dismiss(self, name: str, task: asyncio.Task[None]) -> None:
+    async def _remove(self, name: str, task: asyncio.Task[None]) -> None:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         del self._tasks[name], self.runtime.status.listeners[name]
 
     async def stop(self) -> None:
         for name, (_, task) in list(self._tasks.items()):
-            await self._dismiss(name, task)
+            await self._remove(name, task)

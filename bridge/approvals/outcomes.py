@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import Any
 
 from bridge.core.cloudevent import CloudEvent
-from bridge.core.envelope import Letter, write
+from bridge.core.envelope import Draft, write
 from bridge.core.ids import identify, timestamp
-from bridge.core.messages import Became, pending
+from bridge.core.messages import OutcomeKind, pending
 from bridge.core.observer import Observer
 from bridge.core.state import Tracked
 from bridge.policy.judge import Judgement
@@ -19,8 +19,8 @@ _ALARMING = frozenset({"unauthorized", "replayed"})
 
 
 @dataclass(frozen=True, slots=True)
-class Voice:
-    """Who said what through which channel: the part of an outcome that names its cause.
+class Cause:
+    """Who said what through which channel.
 
     A reminder is nobody's: it has no approval, and its key is how long before notBefore it comes.
     """
@@ -36,9 +36,9 @@ class Voice:
     said: str | None = None
 
 
-def voice_given(given: Given) -> Voice:
+def cause_given(given: Given) -> Cause:
     approval = given.approval
-    return Voice(
+    return Cause(
         approval=approval.id,
         key=approval.key,
         decision=approval.decision,
@@ -51,8 +51,8 @@ def voice_given(given: Given) -> Voice:
     )
 
 
-def voice_of(vote: Vote) -> Voice:
-    return Voice(
+def cause_of(vote: Vote) -> Cause:
+    return Cause(
         approval=vote.approval,
         key=vote.key,
         decision=vote.decision,
@@ -69,9 +69,9 @@ def voice_of(vote: Vote) -> Voice:
 class Outcome:
     """What became of an approval; `known` is None when nobody here knows the event."""
 
-    kind: Became
+    kind: OutcomeKind
     event_key: str | None
-    voice: Voice
+    cause: Cause
     known: Tracked | None = None
     judgement: Judgement | None = None
     policy: str = ""
@@ -86,7 +86,7 @@ def outcome(told: Outcome, observer: Observer, now: datetime) -> CloudEvent:
     """The CloudEvent about an outcome, under an id that is the same on every bridge."""
     kind = f"approval.{told.kind}"
     severity = 17 if told.reason in _ALARMING else _SEVERITY[told.kind]
-    letter = Letter(
+    draft = Draft(
         kind=kind,
         id=identify(*_parts(kind, told)),
         time=now,
@@ -94,32 +94,32 @@ def outcome(told: Outcome, observer: Observer, now: datetime) -> CloudEvent:
         severity=severity,
         event_id=told.event_key,
         data=_data(told, observer, now),
-        causation=told.voice.approval,
+        causation=told.cause.approval,
     )
-    return write(letter, observer)
+    return write(draft, observer)
 
 
 def _parts(kind: str, told: Outcome) -> list[str]:
     if told.kind in {"granted", "failed"} and told.known is not None:
         return [told.known.event.key, kind, str(told.known.life)]
     if told.kind == "due" and told.known is not None:
-        return [told.known.event.key, kind, str(told.known.life), told.voice.key]
-    return [told.event_key or "-", kind, told.voice.key, told.reason or ""]
+        return [told.known.event.key, kind, str(told.known.life), told.cause.key]
+    return [told.event_key or "-", kind, told.cause.key, told.reason or ""]
 
 
 def _data(told: Outcome, observer: Observer, now: datetime) -> dict[str, Any]:
-    voice = told.voice
+    cause = told.cause
     affected = told.known.affected if told.known else None
     return {
         "eventId": told.event_key,
-        "approvalId": voice.approval,
-        "decision": voice.decision,
-        "approver": voice.approver,
-        "verified": voice.verified,
-        "via": voice.via,
-        "position": voice.position,
-        "resource": voice.resource,
-        "reason": told.reason or voice.said,
+        "approvalId": cause.approval,
+        "decision": cause.decision,
+        "approver": cause.approver,
+        "verified": cause.verified,
+        "via": cause.via,
+        "position": cause.position,
+        "resource": cause.resource,
+        "reason": told.reason or cause.said,
         "detail": told.detail,
         "policy": told.policy,
         "votes": _votes(told.judgement),

@@ -18,7 +18,7 @@ _LOG_STRAYS = 60.0
 
 
 @dataclass(slots=True)
-class Speaker:
+class Publisher:
     """Knows whether this bridge is the one to speak."""
 
     runtime: Runtime
@@ -57,9 +57,9 @@ class Speaker:
         level = logging.ERROR if told.kind == "failed" else logging.INFO
         fields = {
             "event_id": told.event_key,
-            "approval": told.voice.approval,
-            "approver": told.voice.approver,
-            "via": told.voice.via,
+            "approval": told.cause.approval,
+            "approver": told.cause.approver,
+            "via": told.cause.via,
             "reason": told.reason,
             "drill": told.known is not None and told.known.drill,
         }
@@ -80,7 +80,7 @@ class Speaker:
 
         A vote that counted once is another matter: its sender must hear that it no longer does.
         """
-        if told.kind != "refused" or told.voice.verified or told.reason == "superseded":
+        if told.kind != "refused" or told.cause.verified or told.reason == "superseded":
             return False
         if self.runtime.clock.monotonic() >= self._minute_ends:
             self._minute_ends, self._refusals = self.runtime.clock.monotonic() + 60.0, 0
@@ -95,7 +95,7 @@ class Speaker:
         if self._logged is not None and self.runtime.clock.monotonic() - self._logged < _LOG_STRAYS:
             self._unsaid += 1
             return []
-        fields = {"reason": told.reason, "detail": told.detail, "via": told.voice.via}
+        fields = {"reason": told.reason, "detail": told.detail, "via": told.cause.via}
         more = {"event_id": told.event_key, "unsaid": self._unsaid}
         log.warning("approval.stray", extra={**fields, **more})
         self._logged, self._unsaid = self.runtime.clock.monotonic(), 0

@@ -3,12 +3,12 @@
 import json
 from dataclasses import dataclass, field
 
-from bridge.approvals.automation import Prompting
-from bridge.approvals.decisions import Granting
+from bridge.approvals.automation import Automation
+from bridge.approvals.decisions import Decisions
 from bridge.approvals.intake import Intake
 from bridge.approvals.listeners import Listeners
-from bridge.approvals.publisher import Speaker
-from bridge.approvals.start_requests import Azure, Posting
+from bridge.approvals.publisher import Publisher
+from bridge.approvals.start_requests import Azure, StartRequests
 from bridge.common.errors import Unavailable
 from bridge.core.cloudevent import CloudEvent
 from bridge.plugins import Delivery
@@ -23,15 +23,15 @@ class ApprovalService:
     runtime: Runtime
     azure: Azure
     intake: Intake = field(init=False)
-    decisions: Granting = field(init=False)
+    decisions: Decisions = field(init=False)
     listeners: Listeners = field(init=False)
 
     def __post_init__(self) -> None:
-        runtime, speaker = self.runtime, Speaker(self.runtime)
-        self.intake = Intake(runtime, speaker)
-        posting = Posting(runtime, speaker, self.azure)
-        prompting = Prompting(runtime, speaker, self.intake.scales)
-        self.decisions = Granting(runtime, speaker, self.intake, prompting, posting)
+        runtime, publisher = self.runtime, Publisher(self.runtime)
+        self.intake = Intake(runtime, publisher)
+        start_requests = StartRequests(runtime, publisher, self.azure)
+        automation = Automation(runtime, publisher, self.intake.assessor)
+        self.decisions = Decisions(runtime, publisher, self.intake, automation, start_requests)
         self.listeners = Listeners(runtime, self.intake)
         runtime.take_local = self.intake.take_local
 

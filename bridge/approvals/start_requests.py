@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from bridge.approvals.outcomes import Outcome, voice_of
-from bridge.approvals.publisher import Speaker
+from bridge.approvals.outcomes import Outcome, cause_of
+from bridge.approvals.publisher import Publisher
 from bridge.common.supervise import backoff
 from bridge.core.model import STARTED, ScheduledEvent
 from bridge.core.state import State, Tracked
-from bridge.journal.grants import Event, GrantState, mark
-from bridge.metadata.answers import OUTDATED, Accepted, Problem
+from bridge.journal.grants import EventLife, GrantState, mark
+from bridge.metadata.answers import OUTDATED, Accepted, SourceProblem
 from bridge.policy.judge import Judgement
 from bridge.policy.votes import Vote
 from bridge.runtime.runtime import Runtime
@@ -35,7 +35,7 @@ class Due:
             raise ValueError("Azure is never told of a drill")
 
     @property
-    def event(self) -> Event:
+    def event(self) -> EventLife:
         return self.known.event.key, self.known.life
 
 
@@ -44,7 +44,7 @@ class Azure(Protocol):
 
     async def approve(
         self, event_ids: Sequence[str], incarnation: int | str | None, /
-    ) -> Accepted | Problem:
+    ) -> Accepted | SourceProblem:
         """Tell it that these events may start, if the document is still that one."""
 
     def read_again(self) -> None:
@@ -52,15 +52,15 @@ class Azure(Protocol):
 
 
 @dataclass(slots=True)
-class Posting:
+class StartRequests:
     """Knows what was tried before."""
 
     runtime: Runtime
-    speaker: Speaker
+    publisher: Publisher
     azure: Azure
-    _tries: dict[Event, tuple[int, float]] = field(default_factory=dict)
+    _tries: dict[EventLife, tuple[int, float]] = field(default_factory=dict)
 
-    def wait(self, event: Event) -> float:
+    def wait(self, event: EventLife) -> float:
         """Seconds until the last failure is forgiven; news of other things do not shorten it."""
         _, retry_at = self._tries.get(event, (0, 0.0))
         return max(0.0, retry_at - self.runtime.clock.monotonic())
@@ -101,7 +101,7 @@ class Posting:
                 )  # type: ignore[misc]
             )
 
-    def _failed(self, event: Event, answer: Problem) -> float:
+    def _failed(self, event: EventLife, answer: SourceProblem) -> float:
         failures = self._tries.get(event, (0, 0.0))[0] + 1
         wait = answer.retry_after or backoff(failures, most=_LONGEST_BACKOFF)
         self._tries[event] = (failures, self.runtime.clock.monotonic() + wait)
@@ -114,7 +114,7 @@ class Posting:
         told = Outcome(
             "granted",
             due.known.event.key,
-            voice_of(due.judgement.causes[-1]),
+            cause_of(due.judgement.causes[-1]),
             due.known,
             due.judgement,
             str(self.runtime.rules.require),
@@ -122,7 +122,7 @@ class Posting:
         )
         await self._end(due.event, "granted", told, now)
 
-    async def missed(self, event: Event, cast: Sequence[Vote], known: Tracked | None) -> None:
+    async def missed(self, event: EventLife, cast: Sequence[Vote], known: Tracked | None) -> None:
         """We were due. An event that started before its time was released by somebody."""
         now = self.runtime.clock.now()
         last = max(cast, key=lambda vote: vote.at)
@@ -137,7 +137,7 @@ class Posting:
         told = Outcome(
             "failed",
             event[0],
-            voice_of(last),
+            cause_of(last),
             started or _as_voted(event, last),
             policy=str(self.runtime.rules.require),
             reason="expired",
@@ -146,23 +146,23 @@ class Posting:
         await self._end(event, "failed", told, now)
 
     async def _end(
-        self, event: Event, state: GrantState, told: Outcome | None, now: datetime
+        self, event: EventLife, state: GrantState, told: Outcome | None, now: datetime
     ) -> None:
         """Write down how it ended, with the CloudEvent that says so."""
         self._tries.pop(event, None)
-        said = [] if told is None else [self.speaker.publish(told, now)]
+        said = [] if told is None else [self.publisher.publish(told, now)]
         await self.runtime.journal.durably(
             lambda store: mark(store, event, state, said, self.runtime.clock.timestamp())
         )
         self.runtime.journal.announce()
 
 
-def _refused(answer: Problem) -> bool:
+def _refused(answer: SourceProblem) -> bool:
     """Azure found fault with what we asked, rather than being unable to answer."""
     return answer.status is not None and 400 <= answer.status < 500 and answer.status != 429
 
 
-def _as_voted(event: Event, vote: Vote) -> Tracked:
+def _as_voted(event: EventLife, vote: Vote) -> Tracked:
     """The event as the last vote saw it: by now it may be gone."""
     about = vote.about
     seen = ScheduledEvent(event[0], about.event_type, STARTED, about.resources, about.not_before)

@@ -24,7 +24,7 @@ class Proof:
 
 
 @dataclass(slots=True)
-class Prover:
+class Verifier:
     """Tries every key of every approver, whichever has signed."""
 
     _logged: float | None = None

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from bridge.config import Config, Http
+from bridge.config import Config, HttpSettings
 from bridge.platform import control_address, control_connector, state_dirs
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class Unreachable(Exception):
     """No bridge answers here; the sentence says where it was looked for."""
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """The bridge answered, but not with what was asked for; `problem` is its problem document."""
 
     def __init__(
@@ -35,7 +35,7 @@ class Refused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ApiRequest:
     """What is asked; `silence` is how many seconds may pass between two pieces of the answer."""
 
     method: str
@@ -69,9 +69,9 @@ async def call(
 ) -> Any:
     """Ask the running bridge, and return what its answer holds, decoded; None for no content.
 
-    Raises `Unreachable` and `Refused`, each with one sentence for the user.
+    Raises `Unreachable` and `RequestRefused`, each with one sentence for the user.
     """
-    request = Request(method, path, body, headers or {})
+    request = ApiRequest(method, path, body, headers or {})
     async with reach(request, config=config, token=token, url=url) as answer:
         found = await answer.read()
     if not answer.ok:
@@ -79,12 +79,12 @@ async def call(
     try:
         return json.loads(found) if found else None
     except ValueError:
-        raise Refused(answer.status, f"What answers {path} is not a bridge.") from None
+        raise RequestRefused(answer.status, f"What answers {path} is not a bridge.") from None
 
 
 @asynccontextmanager
 async def reach(
-    request: Request, *, config: Config, token: str | None = None, url: str | None = None
+    request: ApiRequest, *, config: Config, token: str | None = None, url: str | None = None
 ) -> AsyncGenerator["ClientResponse"]:
     """The answer of the first way to the bridge that is open, to be read as it comes.
 
@@ -133,7 +133,7 @@ def _ways(config: Config, token: str | None, absent: list[str]) -> Iterator[Way]
         yield _http_way(config.http, token)
 
 
-def _http_way(http: Http, token: str | None) -> Way:
+def _http_way(http: HttpSettings, token: str | None) -> Way:
     from aiohttp import TCPConnector  # noqa: PLC0415
 
     if http.listen is None:
@@ -156,7 +156,7 @@ def _url_way(url: str) -> Way:
     return Way(url, f"nothing at {url}", url, TCPConnector, {})
 
 
-def _pin(http: Http) -> Any:
+def _pin(http: HttpSettings) -> Any:
     """The configuration names the very certificate that must answer, whatever name is in it."""
     from aiohttp import Fingerprint  # noqa: PLC0415
 
@@ -178,7 +178,7 @@ def _absent(way: Way, error: OSError) -> str:
     return way.absent
 
 
-def refusal(status: int, body: bytes) -> Refused:
+def refusal(status: int, body: bytes) -> RequestRefused:
     """What the problem document or a probe says, or at least the status."""
     sentence = f"The bridge answered with status {status}."
     try:
@@ -188,7 +188,7 @@ def refusal(status: int, body: bytes) -> Refused:
         else:
             said = str(problem.get("why") or problem["detail"])
     except (ValueError, KeyError, TypeError, AttributeError):
-        return Refused(status, sentence)
+        return RequestRefused(status, sentence)
     if status == 401 and "reason" not in problem:  # a signature that proves nobody has a reason
         said = f"{said} (--token or SEB_TOKEN)"
-    return Refused(status, said, problem)
+    return RequestRefused(status, said, problem)

@@ -68,7 +68,7 @@ def talk(
 
     try:
         return asyncio.run(conversation(Ask(config, args.token, url)))
-    except (client.Unreachable, client.Refused) as error:
+    except (client.Unreachable, client.RequestRefused) as error:
         complain(str(error))
         return FAILED
 

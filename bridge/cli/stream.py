@@ -19,29 +19,29 @@ _LARGEST = 1024 * 1024
 
 
 @dataclass(slots=True)
-class Place:
+class StreamAddress:
     """How far the stream was read; None before it was ever reached."""
 
     last: str | None = None
 
 
 @asynccontextmanager
-async def stream(ask: Ask, place: Place) -> AsyncGenerator[AsyncIterator[dict[str, Any]]]:
+async def stream(ask: Ask, place: StreamAddress) -> AsyncGenerator[AsyncIterator[dict[str, Any]]]:
     """CloudEvents after *place*, which moves along; it begins now when there is none.
 
     The iterator ends when the bridge ends the stream. Raises `Unreachable` and `Refused`.
     """
     headers = {"Last-Event-ID": place.last} if place.last is not None else {}
-    request = client.Request("GET", PATH, headers=headers, timeout=None, silence=SILENCE)
+    request = client.ApiRequest("GET", PATH, headers=headers, timeout=None, silence=SILENCE)
     async with client.reach(request, config=ask.config, token=ask.token, url=ask.url) as answer:
         if answer.status != 200:
             raise client.refusal(answer.status, await answer.read())
         if answer.content_type != "text/event-stream":
-            raise client.Refused(answer.status, f"What answers {PATH} is not a bridge.")
+            raise client.RequestRefused(answer.status, f"What answers {PATH} is not a bridge.")
         yield _events(answer.content, place)
 
 
-async def _events(content: "StreamReader", place: Place) -> AsyncGenerator[dict[str, Any]]:
+async def _events(content: "StreamReader", place: StreamAddress) -> AsyncGenerator[dict[str, Any]]:
     """An id counts even where no data is: the bridge tells where a stream began."""
     given, size = place.last, 0
     data: list[str] = []

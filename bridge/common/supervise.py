@@ -11,7 +11,7 @@ from bridge.common.errors import Unavailable
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-Session = Callable[[], Awaitable[object]]
+Work = Callable[[], Awaitable[object]]
 
 
 def backoff(
@@ -35,7 +35,7 @@ def ceiling(attempt: int, *, first: float, most: float) -> float:
 
 async def supervise(
     name: str,
-    session: Session,
+    session: Work,
     *,
     first: float = 0.5,
     most: float = 60.0,
@@ -102,7 +102,7 @@ async def attempt(work: Awaitable[T], timeout: float) -> T | Unavailable:
     return Unavailable(str(problem) or repr(problem))
 
 
-async def _problem(session: Session, fatal: tuple[type[Exception], ...]) -> BaseException | None:
+async def _problem(session: Work, fatal: tuple[type[Exception], ...]) -> BaseException | None:
     try:
         await session()
     except asyncio.CancelledError as error:

@@ -4,23 +4,31 @@
 What only `seb check` and the schema need is imported from `describe` and `schema` where it is used.
 """
 
-from bridge.config.approvals import Approvals
+from bridge.config.approvals import ApprovalsSettings
 from bridge.config.errors import ConfigError
 from bridge.config.load import fingerprint, load
-from bridge.config.models import CloudEvents, Config, Http, Journal, ServerTLS, Source, Token
+from bridge.config.models import (
+    CloudEventsSettings,
+    Config,
+    HttpSettings,
+    JournalSettings,
+    ServerTLS,
+    SourceSettings,
+    TokenSettings,
+)
 from bridge.config.values import Listen
 
 __all__ = [
-    "Approvals",
-    "CloudEvents",
+    "ApprovalsSettings",
+    "CloudEventsSettings",
     "Config",
     "ConfigError",
-    "Http",
-    "Journal",
+    "HttpSettings",
+    "JournalSettings",
     "Listen",
     "ServerTLS",
-    "Source",
-    "Token",
+    "SourceSettings",
+    "TokenSettings",
     "fingerprint",
     "load",
 ]

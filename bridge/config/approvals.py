@@ -33,7 +33,7 @@ def _reminders(seconds: tuple[float, ...]) -> tuple[float, ...]:
     return tuple(sorted(set(seconds), reverse=True))
 
 
-class Approvals(Settings):
+class ApprovalsSettings(Settings):
     """Where approvals come from, what they need to be enough, and who acts on them."""
 
     sources: Mapping[str, ApprovalSettings] = Field(

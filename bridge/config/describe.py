@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from bridge import platform
 from bridge.common.fields import write_duration
-from bridge.config.approvals import Approvals
+from bridge.config.approvals import ApprovalsSettings
 from bridge.config.contradictions import claimable, uncounted
-from bridge.config.models import Config, Http, Source
+from bridge.config.models import Config, HttpSettings, SourceSettings
 from bridge.plugins import SinkSettings
 from bridge.policy.allow import Allow
 from bridge.policy.require import Approvers, Count, Require
@@ -40,7 +40,7 @@ def describe(config: Config) -> list[str]:
     ]
 
 
-def _source(source: Source) -> Iterator[str]:
+def _source(source: SourceSettings) -> Iterator[str]:
     where = (
         "Finds the metadata service and polls it"
         if source.endpoint == "auto"
@@ -84,7 +84,7 @@ def _sink(name: str, sink: SinkSettings) -> str:
     return f"Sink {name} {sink.describe()} ({'; '.join(details)})."
 
 
-def _approvals(asked: Approvals, http: Http) -> Iterator[str]:
+def _approvals(asked: ApprovalsSettings, http: HttpSettings) -> Iterator[str]:
     """Where they come from, who may give them, what is enough, and who acts."""
     for name, source in asked.sources.items():
         yield f"Approvals from {name} {source.describe()}; {_TRUST[source.trust]}."
@@ -104,7 +104,7 @@ def _approvals(asked: Approvals, http: Http) -> Iterator[str]:
     yield from _manner(asked)
 
 
-def _local(asked: Approvals, http: Http) -> str:
+def _local(asked: ApprovalsSettings, http: HttpSettings) -> str:
     doors = ["the control socket"]
     names = [token.name for token in http.tokens if "approve" in token.scopes]
     if http.listen and names:
@@ -145,7 +145,7 @@ def _enough(require: Require) -> str:
     return _REQUIRE[require]
 
 
-def _manner(asked: Approvals) -> Iterator[str]:
+def _manner(asked: ApprovalsSettings) -> Iterator[str]:
     yield _LEADER[asked.leader].format(write_duration(asked.takeover_after))
     hold, early = write_duration(asked.hold_timeout), write_duration(asked.early_grace)
     yield f"A hold counts for {hold}, and never stops Azure; a vote waits {early} for its event."
@@ -168,7 +168,7 @@ def _journal(config: Config) -> Iterator[str]:
     )
 
 
-def _http(http: Http) -> Iterator[str]:
+def _http(http: HttpSettings) -> Iterator[str]:
     if http.listen is None:
         yield "Serves no console and no API."
     else:
@@ -187,7 +187,7 @@ def _http(http: Http) -> Iterator[str]:
         yield f"Serves probes and metrics, without a token, at http://{http.probes_listen}."
 
 
-def _callers(http: Http) -> Iterator[str]:
+def _callers(http: HttpSettings) -> Iterator[str]:
     for token in http.tokens:
         yield f"Token {token.name} may {' and '.join(token.scopes)}."
     if http.tls and http.tls.client_ca:

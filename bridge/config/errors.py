@@ -46,19 +46,19 @@ class ConfigError(Misconfigured):
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class ConfigProblem:
     """One thing that is wrong, at one key."""
 
     path: KeyPath
     text: str
 
 
-def explain(error: ValidationError, model: type[BaseModel], data: object) -> list[Problem]:
+def explain(error: ValidationError, model: type[BaseModel], data: object) -> list[ConfigProblem]:
     """Say in our words what pydantic found when it read *data* as *model*."""
     found = error.errors(include_url=False)
     paths = [_path(item["loc"], data) for item in found]
     texts = [_text(item, model, _at(path, data)) for item, path in zip(found, paths, strict=True)]
-    return list(dict.fromkeys(map(Problem, paths, texts)))
+    return list(dict.fromkeys(map(ConfigProblem, paths, texts)))
 
 
 def unknown(name: str, allowed: Iterable[str]) -> str:

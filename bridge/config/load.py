@@ -11,10 +11,10 @@ from pydantic import ValidationError
 
 from bridge import platform
 from bridge.config.contradictions import useless
-from bridge.config.errors import ConfigError, Problem, explain, mask, write_path
+from bridge.config.errors import ConfigError, ConfigProblem, explain, mask, write_path
 from bridge.config.models import Config
 from bridge.config.plugin_sections import build_sinks, build_sources
-from bridge.config.syntax import KeyPath, Malformed, Parsed, parse
+from bridge.config.syntax import KeyPath, MalformedYaml, Parsed, parse
 
 LARGEST_FILE = 1024**2
 _VARIABLE = re.compile(r"\$\$\{|\$\{([^}]*)(\})?")
@@ -61,7 +61,7 @@ def _find(path: Path | None, environ: Mapping[str, str]) -> Path | None:
 def _parse(file: Path, environ: Mapping[str, str], used: dict[str, str]) -> Parsed:
     try:
         parsed = parse(_read(file), lambda text: _fill(text, environ, used))
-    except Malformed as error:
+    except MalformedYaml as error:
         place = file if error.line is None else f"{file}:{error.line}"
         raise ConfigError([mask(f"{place}: {error}", used)]) from None
     if not isinstance(parsed.data, dict | None):
@@ -100,7 +100,7 @@ def _fill(text: str, environ: Mapping[str, str], used: dict[str, str]) -> str:
     return _VARIABLE.sub(value, text)
 
 
-def _build(data: Any, file: Path | None) -> tuple[Config | None, list[Problem]]:
+def _build(data: Any, file: Path | None) -> tuple[Config | None, list[ConfigProblem]]:
     """A section that is empty, as when all in it is commented out, is as good as absent."""
     given = {key: value for key, value in (data or {}).items() if value is not None}
     written = given.pop("sinks", None) or _DEFAULT_SINKS
@@ -118,7 +118,7 @@ def _build(data: Any, file: Path | None) -> tuple[Config | None, list[Problem]]:
     return (None if problems else config), problems
 
 
-def _located(file: Path | None, parsed: Parsed, problem: Problem) -> str:
+def _located(file: Path | None, parsed: Parsed, problem: ConfigProblem) -> str:
     """`FILE:LINE: KEY: what is wrong`, with the line of the nearest key that stands in the file."""
     path = _nearest(problem.path, parsed)
     place = f"{file}:{parsed.lines[path]}" if path else str(file or "built-in defaults")

@@ -8,8 +8,16 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, PrivateAttr, field_validator, model_validator
 
 from bridge.common.fields import Duration, Secret, Settings, Size
-from bridge.config.approvals import Approvals
-from bridge.config.values import ApiVersion, Directory, Endpoint, Group, Line, Listen, UriReference
+from bridge.config.approvals import ApprovalsSettings
+from bridge.config.values import (
+    ApiVersion,
+    Directory,
+    EndpointUrl,
+    Group,
+    Line,
+    Listen,
+    UriReference,
+)
 from bridge.plugins import SinkSettings
 
 DEFAULT_LISTEN = Listen("127.0.0.1", 17245)
@@ -18,10 +26,10 @@ _BEARER = re.compile(r"[!-~]+")
 Scope = Literal["read", "approve"]
 
 
-class Source(Settings):
+class SourceSettings(Settings):
     """Where scheduled events come from, and which of them to publish."""
 
-    endpoint: Endpoint = Field("auto", description="auto, or the URL of the metadata service")
+    endpoint: EndpointUrl = Field("auto", description="auto, or the URL of the metadata service")
     api_version: ApiVersion = Field("2020-07-01", description="any date from 2017-03-01 on")
     poll_interval: Duration = Field(1.0, description="at least 200ms")
     scope: Literal["own", "all"] = Field(
@@ -48,13 +56,13 @@ class Source(Settings):
         return seconds
 
 
-class CloudEvents(Settings):
+class CloudEventsSettings(Settings):
     """What stands in every CloudEvent."""
 
     source: UriReference | None = Field(None, description="overrides what instance metadata gives")
 
 
-class Journal(Settings):
+class JournalSettings(Settings):
     """How long and how much the journal keeps."""
 
     keep: Duration = Field(2592000.0, description="how long settled CloudEvents are kept")
@@ -68,7 +76,7 @@ class Journal(Settings):
         return size
 
 
-class Token(Settings):
+class TokenSettings(Settings):
     """Who may call the API, and what for."""
 
     name: Line = Field(description="who it is; in the list, token-1, token-2, … unless given")
@@ -134,14 +142,14 @@ def _with_name(item: object, number: int) -> object:
     return {"name": f"token-{number}", **item} if isinstance(item, dict) else item
 
 
-class Http(Settings):
+class HttpSettings(Settings):
     """Console, API and probes over HTTP."""
 
     listen: Listen | None = Field(DEFAULT_LISTEN, description="console and API; null: off")
     probes_listen: Listen | None = Field(
         None, description="/livez /readyz /metrics only, without a token; may be any address"
     )
-    tokens: Annotated[tuple[Token, ...], BeforeValidator(_named)] = Field(
+    tokens: Annotated[tuple[TokenSettings, ...], BeforeValidator(_named)] = Field(
         (), description="secrets, or {name, token, scopes}"
     )
     webhook_origins: tuple[Line, ...] = Field(
@@ -182,17 +190,17 @@ class Http(Settings):
 class Config(Settings):
     """The whole configuration; `file` is where it was found, None for built-in defaults."""
 
-    source: Source = Source()
-    cloudevents: CloudEvents = CloudEvents()
+    source: SourceSettings = SourceSettings()
+    cloudevents: CloudEventsSettings = CloudEventsSettings()
     state_dir: Directory | None = Field(
         None, description="default: the system's state directory, else the user's"
     )
-    journal: Journal = Journal()
+    journal: JournalSettings = JournalSettings()
     stop_grace: Duration = Field(10.0, description="how long sinks may drain at the end")
     control_group: Group | None = Field(None, description="who else may use the control socket")
     sinks: Mapping[str, SinkSettings] = Field({}, description="none given: one stdout sink")
-    approvals: Approvals = Approvals()
-    http: Http = Http()
+    approvals: ApprovalsSettings = ApprovalsSettings()
+    http: HttpSettings = HttpSettings()
 
     _file: Path | None = PrivateAttr(None)
 

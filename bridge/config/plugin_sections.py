@@ -6,7 +6,7 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import ValidationError
 
-from bridge.config.errors import Problem, explain
+from bridge.config.errors import ConfigProblem, explain
 from bridge.config.values import SINK_NAME
 from bridge.plugins import (
     ApprovalSettings,
@@ -31,7 +31,7 @@ _SIGNED = (
 )
 
 
-def build_sinks(data: Any) -> tuple[dict[str, SinkSettings], list[Problem]]:
+def build_sinks(data: Any) -> tuple[dict[str, SinkSettings], list[ConfigProblem]]:
     """Every sink by its name, and all that is wrong with any of them."""
 
     def build(settings: Mapping[str, Any]) -> SinkSettings:
@@ -51,16 +51,16 @@ def _format(written: Any) -> FormatSettings:
     try:
         return read_format(written)
     except Misconfigured as error:
-        raise _Faulty([Problem(("format",), str(error))]) from error
+        raise _Faulty([ConfigProblem(("format",), str(error))]) from error
     except ValidationError as error:
         data = format_data(written)
         found = explain(error, find_format(data["type"]).settings, data)
-        raise _Faulty([Problem(("format", *one.path), one.text) for one in found]) from error
+        raise _Faulty([ConfigProblem(("format", *one.path), one.text) for one in found]) from error
 
 
 def build_sources(
     data: Any, written: Any, sinks: Mapping[str, SinkSettings], allow: Any = ()
-) -> tuple[dict[str, ApprovalSettings], list[Problem]]:
+) -> tuple[dict[str, ApprovalSettings], list[ConfigProblem]]:
     """Every approval source by its name; `sink: NAME` takes the connection of that sink."""
     place = ("approvals", "from")
     if isinstance(data, dict):
@@ -75,7 +75,7 @@ def build_sources(
     kind = _Kind(place, "an approval source", build, model, sorted(installed_approvals()))
     found, problems = _each(kind, data)
     problems += [
-        Problem((*place, name), text)
+        ConfigProblem((*place, name), text)
         for name, source in found.items()
         for text in _faults(name, source, sinks, allow)
     ]
@@ -124,7 +124,7 @@ def _has_key(source: str, allow: Any) -> bool:
 class _Faulty(Exception):
     """A part that is read by a plugin of its own, with all that is wrong with it."""
 
-    def __init__(self, problems: list[Problem]) -> None:
+    def __init__(self, problems: list[ConfigProblem]) -> None:
         super().__init__()
         self.problems = problems
 
@@ -140,38 +140,38 @@ class _Kind(Generic[S]):
     types: Sequence[str]
 
 
-def _each(kind: _Kind[S], data: Any) -> tuple[dict[str, S], list[Problem]]:
+def _each(kind: _Kind[S], data: Any) -> tuple[dict[str, S], list[ConfigProblem]]:
     if not isinstance(data, dict):
-        return {}, [Problem(kind.place, "must be a mapping of names to settings")]
+        return {}, [ConfigProblem(kind.place, "must be a mapping of names to settings")]
     built: dict[str, S] = {}
-    problems: list[Problem] = []
+    problems: list[ConfigProblem] = []
     for name, settings in data.items():
         found = _one(kind, name, settings)
         if isinstance(found, list):
-            problems += [Problem((*kind.place, name, *one.path), one.text) for one in found]
+            problems += [ConfigProblem((*kind.place, name, *one.path), one.text) for one in found]
         else:
             built[name] = found
     return built, problems
 
 
-def _one(kind: _Kind[S], name: str, data: Any) -> S | list[Problem]:
+def _one(kind: _Kind[S], name: str, data: Any) -> S | list[ConfigProblem]:
     if not SINK_NAME.fullmatch(name):
         rule = "name is up to 63 of a-z 0-9 . _ -, the first a-z or 0-9"
-        return [Problem((), f"{kind.word}'s {rule}")]
+        return [ConfigProblem((), f"{kind.word}'s {rule}")]
     if isinstance(data, dict) and "sink" in data:
-        return [Problem(("sink",), _bad_sink(data))]
+        return [ConfigProblem(("sink",), _bad_sink(data))]
     if not isinstance(data, dict) or not isinstance(data.get("type"), str):
-        return [Problem((), f"needs a type; there are {', '.join(kind.types)}")]
+        return [ConfigProblem((), f"needs a type; there are {', '.join(kind.types)}")]
     return _built(kind, data)
 
 
-def _built(kind: _Kind[S], data: Mapping[str, Any]) -> S | list[Problem]:
+def _built(kind: _Kind[S], data: Mapping[str, Any]) -> S | list[ConfigProblem]:
     try:
         return kind.build(data)
     except _Faulty as error:
         return error.problems
     except Misconfigured as error:
-        return [Problem(("type",), str(error))]
+        return [ConfigProblem(("type",), str(error))]
     except ValidationError as error:
         return explain(error, kind.model(data["type"]), data)
 

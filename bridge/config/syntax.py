@@ -23,7 +23,7 @@ _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]{0,17})")
 _FLOAT = re.compile(r"[-+]?(0|[1-9][0-9]{0,17})(\.[0-9]{1,18})?([eE][-+]?[0-9]{1,2})?")
 
 
-class Malformed(ValueError):
+class MalformedYaml(ValueError):
     """Not YAML that we read; `line` counts from 1."""
 
     def __init__(self, line: int | None, problem: str) -> None:
@@ -50,16 +50,16 @@ def parse(text: str, fill: Callable[[str], str]) -> Parsed:
     except yaml.MarkedYAMLError as error:
         raise _explained(error, text) from None
     except yaml.YAMLError:
-        raise Malformed(None, "holds characters that YAML does not allow") from None
+        raise MalformedYaml(None, "holds characters that YAML does not allow") from None
 
 
-def _explained(error: Any, text: str) -> Malformed:
+def _explained(error: Any, text: str) -> MalformedYaml:
     mark = error.problem_mark
     number = mark.line if mark else 0
     line = text.splitlines()[number : number + 1]
     if line and "\t" in line[0][: len(line[0]) - len(line[0].lstrip())]:
-        return Malformed(number + 1, "is indented with a tab; YAML wants spaces")
-    return Malformed(number + 1 if mark else None, f"is not YAML: {error.problem}")
+        return MalformedYaml(number + 1, "is indented with a tab; YAML wants spaces")
+    return MalformedYaml(number + 1 if mark else None, f"is not YAML: {error.problem}")
 
 
 @dataclass(slots=True)
@@ -76,17 +76,17 @@ class _Reader:
                 case "Scalar" | "Alias" | "SequenceStart" | "MappingStart":
                     self.parsed.data = self.value(event, ())
                 case "DocumentStart" if self.values:
-                    raise Malformed(_line(event), "starts a second document; one is allowed")
+                    raise MalformedYaml(_line(event), "starts a second document; one is allowed")
         return self.parsed
 
     def value(self, event: Any, path: KeyPath) -> Any:
         self.parsed.lines.setdefault(path, _line(event))
         if len(path) > MOST_NESTING:
-            raise Malformed(_line(event), f"is nested more than {MOST_NESTING} deep")
+            raise MalformedYaml(_line(event), f"is nested more than {MOST_NESTING} deep")
         if _kind(event) == "Alias":
             return self.alias(event)
         if event.tag not in {None, "!"}:
-            raise Malformed(_line(event), "has a tag; put text that begins with ! in quotes")
+            raise MalformedYaml(_line(event), "has a tag; put text that begins with ! in quotes")
         before = self.values
         self.count(1, event)
         built = self.built(event, path)
@@ -107,11 +107,11 @@ class _Reader:
         try:
             return self.fill(text)
         except ValueError as error:
-            raise Malformed(_line(event), str(error)) from None
+            raise MalformedYaml(_line(event), str(error)) from None
 
     def alias(self, event: Any) -> Any:
         if event.anchor not in self.anchors:
-            raise Malformed(
+            raise MalformedYaml(
                 _line(event),
                 "has an alias without its anchor; put text that begins with * in quotes",
             )
@@ -122,7 +122,7 @@ class _Reader:
     def count(self, values: int, event: Any) -> None:
         self.values += values
         if self.values > MOST_VALUES:
-            raise Malformed(_line(event), f"holds more than {MOST_VALUES} values")
+            raise MalformedYaml(_line(event), f"holds more than {MOST_VALUES} values")
 
     def sequence(self, path: KeyPath) -> list[Any]:
         items: list[Any] = []
@@ -145,10 +145,10 @@ class _Reader:
 
     def key(self, event: Any, seen: set[str]) -> str:
         if _kind(event) != "Scalar" or event.tag or event.anchor:
-            raise Malformed(_line(event), "has a key that is not text")
+            raise MalformedYaml(_line(event), "has a key that is not text")
         name: str = event.value
         if name in seen:
-            raise Malformed(_line(event), f"says {name!r} again; a key stands only once")
+            raise MalformedYaml(_line(event), f"says {name!r} again; a key stands only once")
         seen.add(name)
         return name
 
@@ -157,7 +157,7 @@ def _together(value: Any, event: Any) -> dict[str, Any]:
     """What `<<` merges in: a mapping, or several, of which the first wins."""
     parts = value if isinstance(value, list) else [value]
     if not all(isinstance(part, dict) for part in parts):
-        raise Malformed(_line(event), "merges (<<) something that is not a mapping")
+        raise MalformedYaml(_line(event), "merges (<<) something that is not a mapping")
     return {name: part[name] for part in reversed(parts) for name in part}
 
 

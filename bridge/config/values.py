@@ -68,7 +68,7 @@ def _group(name: str) -> str:
     return name
 
 
-Endpoint = Annotated[str, AfterValidator(_endpoint)]
+EndpointUrl = Annotated[str, AfterValidator(_endpoint)]
 ApiVersion = Annotated[
     str,
     BeforeValidator(_api_version),

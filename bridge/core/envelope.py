@@ -18,7 +18,7 @@ _BANDS = ((21, "FATAL"), (17, "ERROR"), (13, "WARN"), (9, "INFO"))
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
+class Draft:
     """A CloudEvent before it is written: what varies from one to the next."""
 
     kind: str
@@ -31,15 +31,15 @@ class Letter:
     causation: str | None = None
 
 
-def write(letter: Letter, observer: Observer) -> CloudEvent:
+def write(draft: Draft, observer: Observer) -> CloudEvent:
     """Encode, leaving out the least useful until it is small enough for every transport."""
-    letter = replace(letter, data=writable(letter.data))
-    result = _encode(letter, observer)
+    draft = replace(draft, data=writable(draft.data))
+    result = _encode(draft, observer)
     for shorten in (_without_extra, _short_descriptions, _fewer_resources, _fewer_pending, _clip):
         if len(result.body) <= LIMIT:
             break
-        letter = replace(letter, data=shorten(letter.data))
-        result = _encode(letter, observer)
+        draft = replace(draft, data=shorten(draft.data))
+        result = _encode(draft, observer)
     return result
 
 
@@ -114,29 +114,29 @@ def _fitting(items: list[Any], room: int) -> list[Any]:
     return kept
 
 
-def _encode(letter: Letter, observer: Observer) -> CloudEvent:
+def _encode(draft: Draft, observer: Observer) -> CloudEvent:
     # Imported when first needed: until there is something to say the SDK costs nothing.
     from cloudevents.core.formats.json import JSONFormat  # noqa: PLC0415
     from cloudevents.core.v1.event import CloudEvent as Built  # noqa: PLC0415
 
-    subject = safe_id(letter.event_id) if letter.event_id else safe_name(observer.name)
+    subject = safe_id(draft.event_id) if draft.event_id else safe_name(observer.name)
     attributes: dict[str, Any] = {
         "specversion": "1.0",
-        "type": full_type(letter.kind),
+        "type": full_type(draft.kind),
         "source": observer.events_source(),
-        "id": letter.id,
-        "time": letter.time,
+        "id": draft.id,
+        "time": draft.time,
         "subject": subject,
         "datacontenttype": "application/json",
-        "dataschema": f"urn:scheduled-events-bridge:schema:{letter.schema}:v1",
+        "dataschema": f"urn:scheduled-events-bridge:schema:{draft.schema}:v1",
         "partitionkey": subject,
         "observer": safe_name(observer.name),
-        "severitynumber": letter.severity,
-        "severitytext": next(name for least, name in _BANDS if letter.severity >= least),
+        "severitynumber": draft.severity,
+        "severitytext": next(name for least, name in _BANDS if draft.severity >= least),
     }
-    if letter.event_id:
+    if draft.event_id:
         attributes["correlationid"] = subject
-    if letter.causation:
-        attributes["causationid"] = safe_id(letter.causation)
-    body = JSONFormat().write(Built(attributes, letter.data))
-    return CloudEvent(letter.id, full_type(letter.kind), subject, body)
+    if draft.causation:
+        attributes["causationid"] = safe_id(draft.causation)
+    body = JSONFormat().write(Built(attributes, draft.data))
+    return CloudEvent(draft.id, full_type(draft.kind), subject, body)

@@ -6,18 +6,18 @@ from datetime import UTC, datetime
 from typing import Any, Literal, get_args
 
 from bridge.core.cloudevent import CloudEvent, TransitionKind
-from bridge.core.envelope import Letter, write
+from bridge.core.envelope import Draft, write
 from bridge.core.ids import digest, identify, number, timestamp
 from bridge.core.model import SCHEDULED, ScheduledEvent
 from bridge.core.observer import Observer
 from bridge.core.state import Tracked, Transition
 
-News = Literal["degraded", "recovered", "snapshot"]
-Became = Literal["recorded", "granted", "refused", "failed", "due"]
+SourceEventKind = Literal["degraded", "recovered", "snapshot"]
+OutcomeKind = Literal["recorded", "granted", "refused", "failed", "due"]
 KINDS = (
     *get_args(TransitionKind),
-    *(f"approval.{became}" for became in get_args(Became)),
-    *(f"source.{news}" for news in get_args(News)),
+    *(f"approval.{became}" for became in get_args(OutcomeKind)),
+    *(f"source.{news}" for news in get_args(SourceEventKind)),
     "bridge.audited",
 )
 """All that we publish: what stands between prefix and version in a CloudEvent's type."""
@@ -56,7 +56,7 @@ def transition(
     }
     if event.extra:
         data["extra"] = dict(event.extra)
-    letter = Letter(
+    draft = Draft(
         kind=what,
         id=identify(*parts),
         time=now,
@@ -65,7 +65,7 @@ def transition(
         event_id=event.key,
         data=data,
     )
-    return write(letter, observer)
+    return write(draft, observer)
 
 
 def pending(event: ScheduledEvent, observer: Observer, now: datetime) -> dict[str, Any]:
@@ -106,7 +106,7 @@ def _severity(happened: Transition) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceReport:
     """The state of the metadata service as this bridge sees it."""
 
     since: datetime
@@ -121,8 +121,8 @@ class Source:
 
 
 def source(
-    what: News,
-    about: Source,
+    what: SourceEventKind,
+    about: SourceReport,
     observer: Observer,
     now: datetime,
     tracked: Mapping[str, Tracked] | None = None,
@@ -147,7 +147,7 @@ def source(
             if entry.announced
         ],
     }
-    letter = Letter(
+    draft = Draft(
         kind=f"source.{what}",
         id=_began(observer, f"source.{what}", about.since),
         time=now,
@@ -156,7 +156,7 @@ def source(
         event_id=None,
         data=data,
     )
-    return write(letter, observer)
+    return write(draft, observer)
 
 
 def audited(
@@ -173,7 +173,7 @@ def audited(
 
     Its id is that of *second*, for when something else has taken the present one.
     """
-    letter = Letter(
+    draft = Draft(
         kind="bridge.audited",
         id=_began(observer, "bridge.audited", second or now),
         time=now,
@@ -182,7 +182,7 @@ def audited(
         event_id=None,
         data={"action": action, "actor": actor, "via": via, "detail": dict(detail)},
     )
-    return write(letter, observer)
+    return write(draft, observer)
 
 
 def _began(observer: Observer, kind: str, began: datetime) -> str:

@@ -30,7 +30,7 @@ _HALF_A_PAIR = re.compile("[\ud800-\udfff]")
 _DEEPEST = 64
 
 
-class Malformed(ValueError):
+class MalformedDocument(ValueError):
     """The answer is JSON, but not of the shape that this service gives."""
 
 
@@ -83,13 +83,13 @@ class Instance:
 
 
 def parse_document(payload: object, *, api_version: str) -> Document:
-    """Read a decoded JSON answer, or raise `Malformed` with what is wrong in it."""
+    """Read a decoded JSON answer, or raise `MalformedDocument` with what is wrong in it."""
     payload = writable(payload)
     if not isinstance(payload, dict) or not isinstance(payload.get("Events"), list):
-        raise Malformed("no Events array")
+        raise MalformedDocument("no Events array")
     incarnation = payload.get("DocumentIncarnation")
     if isinstance(incarnation, bool) or not isinstance(incarnation, int | str | None):
-        raise Malformed("DocumentIncarnation is neither number nor text")
+        raise MalformedDocument("DocumentIncarnation is neither number nor text")
     underscored = api_version == "2017-03-01"
     events: dict[str, ScheduledEvent] = {}
     for item in payload["Events"]:
@@ -118,7 +118,7 @@ def writable(value: Any, depth: int = 0) -> Any:
 
 def _event(item: object, *, underscored: bool) -> ScheduledEvent:
     if not isinstance(item, dict):
-        raise Malformed("an entry of Events is not an object")
+        raise MalformedDocument("an entry of Events is not an object")
     return ScheduledEvent(
         event_id=_required(item, "EventId"),
         event_type=_required(item, "EventType"),
@@ -136,14 +136,14 @@ def _event(item: object, *, underscored: bool) -> ScheduledEvent:
 def _required(item: Mapping[str, Any], name: str) -> str:
     value = _text(item, name)
     if not value:
-        raise Malformed(f"an event has no {name}")
+        raise MalformedDocument(f"an event has no {name}")
     return value
 
 
 def _text(item: Mapping[str, Any], name: str) -> str | None:
     value = item.get(name)
     if value is not None and not isinstance(value, str):
-        raise Malformed(f"{name} is not text")
+        raise MalformedDocument(f"{name} is not text")
     return value
 
 
@@ -152,7 +152,7 @@ def _number(item: Mapping[str, Any], name: str) -> float | None:
     if isinstance(value, str):
         value = int(value) if _INTEGER.fullmatch(value) else value
     if isinstance(value, bool) or not isinstance(value, int | float | None):
-        raise Malformed(f"{name} is not a number")
+        raise MalformedDocument(f"{name} is not a number")
     return value
 
 
@@ -161,7 +161,7 @@ def _resources(value: object, *, underscored: bool) -> tuple[str, ...]:
     if value is None:
         return ()
     if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
-        raise Malformed("Resources is not a list of names")
+        raise MalformedDocument("Resources is not a list of names")
     return tuple(name.removeprefix("_") for name in value) if underscored else tuple(value)
 
 
@@ -179,13 +179,13 @@ def parse_time(text: str | None) -> datetime | None:
         try:
             moment = parsedate_to_datetime(_WEEKDAY.sub("", text))
         except (ValueError, TypeError, IndexError, OverflowError):
-            raise Malformed(f"not a time: {text[:60]!r}") from None
+            raise MalformedDocument(f"not a time: {text[:60]!r}") from None
     if moment.tzinfo is None:
         return moment.replace(tzinfo=UTC)
     try:
         return moment.astimezone(UTC)
     except OverflowError:
-        raise Malformed(f"not a time: {text[:60]!r}") from None
+        raise MalformedDocument(f"not a time: {text[:60]!r}") from None
 
 
 def parse_instance(payload: object) -> Instance:
@@ -193,7 +193,7 @@ def parse_instance(payload: object) -> Instance:
     payload = writable(payload)
     compute = payload.get("compute") if isinstance(payload, dict) else None
     if not isinstance(compute, dict):
-        raise Malformed("no compute object")
+        raise MalformedDocument("no compute object")
 
     def text(name: str) -> str | None:
         value = compute.get(name)

@@ -10,7 +10,7 @@ from bridge.common.supervise import attempt
 from bridge.core.cloudevent import CloudEvent
 from bridge.delivery.results import began, given_up
 from bridge.delivery.rules import wanted
-from bridge.journal import Journal, Row, Verdict
+from bridge.journal import Journal, Row, Settlement
 from bridge.journal.cursors import backlog
 from bridge.plugins import Format, SinkSettings, open_format
 from bridge.runtime.status import SinkStatus
@@ -43,14 +43,14 @@ class Outgoing:
             self.status.filtered += len(verdicts)
             await self._write(verdicts)
 
-    async def _unsent(self, row: Row) -> Verdict | None:
+    async def _unsent(self, row: Row) -> Settlement | None:
         if not wanted(row.event, self.settings.only) or not await self._has_words_for(row.event):
-            return Verdict(row.event.id, "filtered", tried=False)
+            return Settlement(row.event.id, "filtered", tried=False)
         if self.settings.stale == "skip" and row.event.is_transition:
             late = await self.journal.run(
                 lambda store: store.overtaken(self.name, row.event.key, row.seq)
             )
-            return Verdict(row.event.id, "overtaken", tried=False) if late else None
+            return Settlement(row.event.id, "overtaken", tried=False) if late else None
         return None
 
     async def _has_words_for(self, event: CloudEvent) -> bool:
@@ -64,13 +64,13 @@ class Outgoing:
 
         return await attempt(asked(), self.settings.retry.timeout) is not False
 
-    async def settle(self, rows: Sequence[Row], verdicts: Sequence[Verdict]) -> None:
+    async def settle(self, rows: Sequence[Row], verdicts: Sequence[Settlement]) -> None:
         """Write down what became of each row, and count it."""
         for row, verdict in zip(rows, verdicts, strict=True):
             self._count(row, verdict)
         await self._write(verdicts)
 
-    def _count(self, row: Row, verdict: Verdict) -> None:
+    def _count(self, row: Row, verdict: Settlement) -> None:
         if verdict.how == "delivered":
             self.status.delivered += 1
             self.status.latency.observe(max(0.0, time.time() - row.recorded))
@@ -79,7 +79,7 @@ class Outgoing:
             about = {"id": row.event.id, "type": row.event.type, "reason": verdict.error}
             log.error("sink.dead_letter", extra={"sink": self.name, **about})
 
-    async def _write(self, verdicts: Sequence[Verdict]) -> None:
+    async def _write(self, verdicts: Sequence[Settlement]) -> None:
         if verdicts:
             await self.journal.settle(self.name, verdicts, time.time())
         self._progress.set()

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from bridge.journal import Row, Verdict
+from bridge.journal import Row, Settlement
 from bridge.plugins import Delivered, Gone, Rejected, Result, Unavailable
 
 MOST_SAID = 4096
@@ -13,18 +13,18 @@ class Broken(list[Result]):
     """Results of a batch that failed as a whole: the sink must be entered anew."""
 
 
-def verdict(row: Row, result: Result, now: float, max_age: float) -> Verdict:
+def verdict(row: Row, result: Result, now: float, max_age: float) -> Settlement:
     """What became of one CloudEvent; what was tried for longer than *max_age* is dead."""
     if result is None or isinstance(result, Delivered):
         note = result.note[:MOST_SAID] if result and result.note else None
-        return Verdict(row.event.id, "delivered", note=note)
+        return Settlement(row.event.id, "delivered", note=note)
     reason = str(result)[:MOST_SAID] or type(result).__name__
     if isinstance(result, Rejected):
-        return Verdict(row.event.id, "dead", reason)
+        return Settlement(row.event.id, "dead", reason)
     first = now if row.first is None else row.first
     if now - first < max_age:
-        return Verdict(row.event.id, None, reason)
-    return Verdict(row.event.id, "dead", _too_old(f"last: {reason}"))
+        return Settlement(row.event.id, None, reason)
+    return Settlement(row.event.id, "dead", _too_old(f"last: {reason}"))
 
 
 def began(row: Row, stopped: float) -> float:
@@ -32,10 +32,10 @@ def began(row: Row, stopped: float) -> float:
     return row.first if row.first is not None else max(row.recorded, stopped)
 
 
-def given_up(row: Row, why: str | None) -> Verdict:
+def given_up(row: Row, why: str | None) -> Settlement:
     """Too old while its sink was stopped."""
     reason = _too_old(f"the sink is stopped: {why}")[:MOST_SAID]
-    return Verdict(row.event.id, "dead", reason, tried=False)
+    return Settlement(row.event.id, "dead", reason, tried=False)
 
 
 def _too_old(more: str) -> str:

@@ -24,7 +24,7 @@ class Worker:
 
 
 @dataclass(slots=True)
-class Fleet:
+class SinkWorkers:
     """One worker for each configured sink; a sink's name owns its place in the journal."""
 
     journal: Journal
@@ -34,14 +34,14 @@ class Fleet:
     vote: CastVote = nobody
     _workers: dict[str, Worker] = field(default_factory=dict)
 
-    async def employ(self, sinks: Mapping[str, SinkSettings]) -> None:
+    async def configure(self, sinks: Mapping[str, SinkSettings]) -> None:
         """Make the workers fit *sinks*: the unchanged go on, the others end after their batch.
 
         Those that had stopped go on too: whoever reloads has looked.
         """
         for name in list(self._workers):
             if self._workers[name].dispatcher.settings != sinks.get(name):
-                await self._dismiss(name)
+                await self._remove(name)
         self._resume()
         await self.journal.register(list(sinks), time.time())
         for name, settings in sinks.items():
@@ -61,7 +61,7 @@ class Fleet:
         work = supervise(f"sink.{name}", dispatcher.run)
         return Worker(dispatcher, self.group.create_task(work, name=f"sink.{name}"))
 
-    async def _dismiss(self, name: str) -> None:
+    async def _remove(self, name: str) -> None:
         worker = self._workers.pop(name)
         await worker.dispatcher.between_batches()
         await _end(worker.task)

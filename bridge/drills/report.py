@@ -7,7 +7,7 @@ from typing import Any
 
 from bridge.core.cloudevent import short_type
 from bridge.core.ids import timestamp
-from bridge.policy.drill import Ballot, Drill
+from bridge.policy.drill import Drill, DrillVotes
 from bridge.policy.require import ANYBODY
 from bridge.policy.votes import Vote
 
@@ -15,7 +15,9 @@ _Json = dict[str, Any]
 _FINE = frozenset({"delivered", "filtered"})
 
 
-def report(drill: Drill, ballot: Ballot, votes: Sequence[Vote], history: Sequence[_Json]) -> _Json:
+def report(
+    drill: Drill, ballot: DrillVotes, votes: Sequence[Vote], history: Sequence[_Json]
+) -> _Json:
     """Everything there is to say, as the API gives it.
 
     *ballot* is how the votes stand while the drill has not kept its own; *history* is every
@@ -75,7 +77,7 @@ def _early(drill: Drill, moment: datetime) -> float:
     return round((drill.approve_by - moment).total_seconds(), 3)
 
 
-def _azure(drill: Drill, ballot: Ballot) -> _Json:
+def _azure(drill: Drill, ballot: DrillVotes) -> _Json:
     """When Azure would have been told, had it been no drill."""
     enough = ballot.since if ballot.since and ballot.since < drill.due else None
     told = None if ballot.dry_run else enough
@@ -113,7 +115,7 @@ def _refusal(drill: Drill, cloudevent: _Json) -> _Json:
     return {**{name: data[name] for name in names}, **early}
 
 
-def _silent(ballot: Ballot, votes: Sequence[Vote], refused: Sequence[_Json]) -> list[str]:
+def _silent(ballot: DrillVotes, votes: Sequence[Vote], refused: Sequence[_Json]) -> list[str]:
     """Who is listed to approve and said nothing at all, not even something that did not count."""
     spoke = {vote.approver for vote in votes} | {one["approver"] for one in refused}
     return [name for name in ballot.expected if name not in spoke]
@@ -158,7 +160,7 @@ def _took(drill: Drill, arrived: datetime | None) -> float | None:
     return round(max(timedelta(), arrived - drill.begun_at).total_seconds(), 3)
 
 
-def _approval_problems(drill: Drill, ballot: Ballot) -> Iterator[str]:
+def _approval_problems(drill: Drill, ballot: DrillVotes) -> Iterator[str]:
     if drill.status == "canceled":
         yield "it was stopped before its time"
     elif ballot.holds:
@@ -181,7 +183,7 @@ def _sink_problems(sinks: Sequence[_Json]) -> Iterator[str]:
         yield f"the sink {one['sink']} {late}{why}"
 
 
-def _verdict(drill: Drill, ballot: Ballot, problems: Sequence[str]) -> str:
+def _verdict(drill: Drill, ballot: DrillVotes, problems: Sequence[str]) -> str:
     if not drill.over:
         return "It is under way."
     if problems:

@@ -19,8 +19,8 @@ from bridge.journal.store import Store
 from bridge.journal.votes import votes
 from bridge.policy.drill import (
     BRIEFLY,
-    Ballot,
     Drill,
+    DrillVotes,
     advance,
     announced,
     count,
@@ -101,7 +101,7 @@ async def end(runtime: Runtime, event_key: str, *, actor: str, via: str) -> bool
     return None if drill is None else False
 
 
-async def ballot(runtime: Runtime, drill: Drill, now: datetime) -> Ballot:
+async def ballot(runtime: Runtime, drill: Drill, now: datetime) -> DrillVotes:
     """Where the votes on it stand."""
     return count(drill, await _judged(runtime, drill, now), runtime.rules)
 

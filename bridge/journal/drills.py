@@ -10,7 +10,7 @@ from bridge.core.cloudevent import CloudEvent
 from bridge.core.state import REHEARSED, Ended, State, Tracked
 from bridge.journal.schema import Corrupt
 from bridge.journal.store import Store, decode_tracked, encode_tracked, moment
-from bridge.policy.drill import Ballot, Drill
+from bridge.policy.drill import Drill, DrillVotes
 
 MOST_KEPT = 100
 """How many drills that are over are remembered."""
@@ -109,9 +109,9 @@ def _moment(text: str) -> datetime:
     return datetime.fromisoformat(text).astimezone(UTC)
 
 
-def _ballot(body: dict[str, Any]) -> Ballot:
+def _ballot(body: dict[str, Any]) -> DrillVotes:
     since = moment(body.pop("since"))
     read: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in body.items()
     }
-    return Ballot(since=since, **read)
+    return DrillVotes(since=since, **read)

@@ -9,24 +9,24 @@ from bridge.journal.store import Store
 
 GrantState = Literal["due", "granted", "failed", "settled"]
 """Due is who has to tell Azure; settled is who no longer has to, for somebody else did."""
-Event = tuple[str, int]
+EventLife = tuple[str, int]
 """A scheduled event in one of its lives."""
 
 
-def grant_of(store: Store, event: Event) -> GrantState | None:
+def grant_of(store: Store, event: EventLife) -> GrantState | None:
     sql = "SELECT state FROM grants WHERE event = ? AND life = ?"
     found = store.connection.execute(sql, event).fetchone()
     return found[0] if found else None
 
 
-def granted(store: Store) -> set[Event]:
+def granted(store: Store) -> set[EventLife]:
     """What Azure was told may start."""
     rows = store.connection.execute("SELECT event, life FROM grants WHERE state = 'granted'")
     return set(rows.fetchall())
 
 
 def mark(
-    store: Store, event: Event, state: GrantState, events: Sequence[CloudEvent], now: float
+    store: Store, event: EventLife, state: GrantState, events: Sequence[CloudEvent], now: float
 ) -> None:
     """What became of telling Azure, together with the CloudEvent that says so."""
     with store.transaction() as db:
@@ -34,17 +34,17 @@ def mark(
         store.add(db, events, now)
 
 
-def withdraw(store: Store, event: Event) -> None:
+def withdraw(store: Store, event: EventLife) -> None:
     """We are no longer due: somebody holds, or it is only a dry run."""
     with store.transaction() as db:
         withdraw_in(db, event)
 
 
-def withdraw_in(db: sqlite3.Connection, event: Event) -> None:
+def withdraw_in(db: sqlite3.Connection, event: EventLife) -> None:
     db.execute("DELETE FROM grants WHERE event = ? AND life = ? AND state = 'due'", event)
 
 
-def undecided(store: Store) -> list[tuple[Event, GrantState | None]]:
+def undecided(store: Store) -> list[tuple[EventLife, GrantState | None]]:
     """Events that somebody voted on, and that are pending or were due when they ended."""
     rows = store.connection.execute(
         """SELECT DISTINCT v.event, v.life, g.state FROM vote v
@@ -54,14 +54,18 @@ def undecided(store: Store) -> list[tuple[Event, GrantState | None]]:
     return [((event, life), state) for event, life, state in rows]
 
 
-def reminded(store: Store, event: Event) -> set[str]:
+def reminded(store: Store, event: EventLife) -> set[str]:
     """The reminders that are over for an event."""
     sql = "SELECT reminder FROM reminded WHERE event = ? AND life = ?"
     return {name for (name,) in store.connection.execute(sql, event)}
 
 
 def remind(
-    store: Store, event: Event, reminders: Sequence[str], events: Sequence[CloudEvent], now: float
+    store: Store,
+    event: EventLife,
+    reminders: Sequence[str],
+    events: Sequence[CloudEvent],
+    now: float,
 ) -> None:
     """Write down that these reminders are over, with the CloudEvent that says so, if any."""
     with store.transaction() as db:

@@ -22,7 +22,7 @@ from bridge.journal import cursors, retention
 from bridge.journal.recovery import merge, reopen, set_aside, stand_in
 from bridge.journal.retention import Trimmed
 from bridge.journal.schema import Corrupt, Newer, connect_file
-from bridge.journal.store import Store, Verdict
+from bridge.journal.store import Settlement, Store
 
 T = TypeVar("T")
 Origin = Literal["continued", "new", "quarantined"]
@@ -134,7 +134,7 @@ class Journal:
         self._sinks = sinks
         return await self.run(lambda store: cursors.register(store, sinks, now))
 
-    async def settle(self, sink: str, verdicts: Sequence[Verdict], now: float) -> None:
+    async def settle(self, sink: str, verdicts: Sequence[Settlement], now: float) -> None:
         await self.run(lambda store: store.settle(sink, verdicts, now))
 
     async def claim(self, vm_id: str) -> None:

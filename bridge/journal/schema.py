@@ -43,7 +43,7 @@ _MIGRATIONS = {
     END;
     """,
     2: """
-    -- One row for each voice: the body is a Vote as JSON; the resource is folded, or empty for all.
+    -- One row for each voter: the body is a Vote as JSON; the resource is folded, or empty for all.
     CREATE TABLE vote(
         event TEXT NOT NULL,
         life INTEGER NOT NULL,

@@ -62,7 +62,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Settlement:
     """What became of one CloudEvent at one sink; `how` is None when it must be tried again."""
 
     id: str
@@ -211,7 +211,7 @@ class Store:
         values = {"sink": sink, "key": key, "seq": seq, "other": "azure.*.approval.*"}
         return self.connection.execute(sql, values).fetchone() is not None
 
-    def settle(self, sink: str, verdicts: Sequence[Verdict], now: float) -> None:
+    def settle(self, sink: str, verdicts: Sequence[Settlement], now: float) -> None:
         """Note attempts and outcomes, and move the low-water mark up as far as it goes.
 
         Rows are named by the CloudEvent's id: numbers change when a stand-in is merged back.

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from bridge.core.cloudevent import CloudEvent
-from bridge.journal.grants import Event, withdraw_in
+from bridge.journal.grants import EventLife, withdraw_in
 from bridge.journal.store import Store, moment
 from bridge.policy.votes import Announced, Approval, Given, Vote
 
@@ -28,7 +28,7 @@ class Receipt:
     keys: Sequence[tuple[str, str]] = ()
     checkpoint: tuple[str, str, str] | None = None
     events: Sequence[CloudEvent] = ()
-    duties: Mapping[Event, bool] = field(default_factory=dict)
+    duties: Mapping[EventLife, bool] = field(default_factory=dict)
 
 
 def seen(store: Store, key: str, event_key: str) -> bool:
@@ -68,7 +68,7 @@ def _write_votes(db: sqlite3.Connection, receipt: Receipt, now: float) -> None:
 
 
 def _place(vote: Vote) -> tuple[str, int, str, str]:
-    return vote.event_key, vote.life, *vote.voice
+    return vote.event_key, vote.life, *vote.voter
 
 
 def _written(value: Vote | Given) -> str:
@@ -84,7 +84,7 @@ def votes(store: Store, event_key: str, life: int) -> list[Vote]:
 
 
 def is_crowded(store: Store, vote: Vote, most: int) -> bool:
-    """Whether the event has *most* unproved voices, and this vote would be one more."""
+    """Whether the event has *most* unproved voters, and this vote would be one more."""
     read, place = store.connection.execute, _place(vote)
     sql = "SELECT 1 FROM vote WHERE event = ? AND life = ? AND approver = ? AND resource = ?"
     if read(sql, place).fetchone():
@@ -94,7 +94,7 @@ def is_crowded(store: Store, vote: Vote, most: int) -> bool:
     return bool(read(sql, place[:2]).fetchone()[0] >= most)
 
 
-def voices(store: Store, event_key: str) -> list[Vote]:
+def votes_ever(store: Store, event_key: str) -> list[Vote]:
     """All votes on an event, the latest life first, for those who look."""
     sql = "SELECT body FROM vote WHERE event = ? ORDER BY life DESC, approver, resource"
     return [_read_vote(json.loads(row[0])) for row in store.connection.execute(sql, (event_key,))]

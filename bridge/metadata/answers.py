@@ -44,7 +44,7 @@ class Accepted:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class SourceProblem:
     """Why there is no answer to use. `reason` is a stable word, `detail` a sentence."""
 
     reason: str
@@ -55,7 +55,7 @@ class Problem:
     date: datetime | None = None
 
 
-OUTDATED = Problem("outdated", "The document is not the one by which this was decided.")
+OUTDATED = SourceProblem("outdated", "The document is not the one by which this was decided.")
 """Nobody was asked: the next document brings news, and what follows from it."""
 
 
@@ -67,16 +67,16 @@ class Reply:
     body: bytes = b""
     date: datetime | None = None
     retry_after: float | None = None
-    broken: Problem | None = None
+    broken: SourceProblem | None = None
 
 
-def read_document(reply: Reply, api_version: str) -> Answer | Problem:
+def read_document(reply: Reply, api_version: str) -> Answer | SourceProblem:
     if reply.status == 304:
         return Answer(None, date=reply.date)
     if reply.status == 200 and reply.broken is None and not reply.body:
         return Answer(None, empty=True, date=reply.date)
     payload = _payload(reply)
-    if isinstance(payload, Problem):
+    if isinstance(payload, SourceProblem):
         return payload
     try:
         document = parse_document(payload.value, api_version=api_version)
@@ -85,9 +85,9 @@ def read_document(reply: Reply, api_version: str) -> Answer | Problem:
     return Answer(document, date=reply.date)
 
 
-def read_instance(reply: Reply) -> Instance | Problem:
+def read_instance(reply: Reply) -> Instance | SourceProblem:
     payload = _payload(reply)
-    if isinstance(payload, Problem):
+    if isinstance(payload, SourceProblem):
         return payload
     try:
         return parse_instance(payload.value)
@@ -95,19 +95,19 @@ def read_instance(reply: Reply) -> Instance | Problem:
         return _unusable(reply, "wrong-shape", error)
 
 
-def read_accepted(reply: Reply) -> Accepted | Problem:
+def read_accepted(reply: Reply) -> Accepted | SourceProblem:
     """The body of a 200 is documented nowhere, so nothing here looks at it."""
     return Accepted(reply.date) if reply.status == 200 else problem(reply, posted=True)
 
 
-def problem(reply: Reply, *, posted: bool = False) -> Problem:
+def problem(reply: Reply, *, posted: bool = False) -> SourceProblem:
     """The problem that a status means, in words, with what the service itself says about it."""
     reason, meaning = _meaning(reply.status)
     if posted and reply.status == 400:
         meaning = "it takes the request for malformed, or the scheduled event is gone"
     said = _said(reply.body)
     parts = (f"The metadata service answered {reply.status}", meaning, said and f"it says: {said}")
-    return Problem(
+    return SourceProblem(
         reason,
         sentence(": ".join(part for part in parts if part)),
         status=reply.status,
@@ -151,7 +151,7 @@ def received(
     *,
     date: str | None = None,
     retry_after: str | None = None,
-    broken: Problem | None = None,
+    broken: SourceProblem | None = None,
 ) -> Reply:
     """Read the headers; an HTTP date in Retry-After is measured by the service's own clock."""
     moment = parse_date(date)
@@ -164,7 +164,7 @@ class _Payload:
     value: object
 
 
-def _payload(reply: Reply) -> _Payload | Problem:
+def _payload(reply: Reply) -> _Payload | SourceProblem:
     if reply.status != 200:
         return problem(reply)
     if reply.broken is not None:
@@ -175,10 +175,10 @@ def _payload(reply: Reply) -> _Payload | Problem:
         return _unusable(reply, "not-json", error)
 
 
-def _unusable(reply: Reply, reason: str, why: object) -> Problem:
+def _unusable(reply: Reply, reason: str, why: object) -> SourceProblem:
     what = {"not-json": "something that is not JSON", "wrong-shape": "JSON of another shape"}
     text = f"The metadata service answered 200 with {what[reason]}: {why}"
-    return Problem(reason, sentence(text), status=reply.status, date=reply.date)
+    return SourceProblem(reason, sentence(text), status=reply.status, date=reply.date)
 
 
 def _meaning(status: int) -> tuple[str, str]:

@@ -14,8 +14,8 @@ from bridge.metadata.answers import (
     OUTDATED,
     Accepted,
     Answer,
-    Problem,
     Reply,
+    SourceProblem,
     read_accepted,
     read_document,
     read_instance,
@@ -24,7 +24,7 @@ from bridge.metadata.answers import (
 )
 from bridge.metadata.budget import Budget
 
-__all__ = ["OUTDATED", "Accepted", "Answer", "Budget", "Metadata", "Problem"]
+__all__ = ["OUTDATED", "Accepted", "Answer", "Budget", "Metadata", "SourceProblem"]
 
 LARGEST_BODY = 1024 * 1024
 INSTANCE_VERSION = "2021-02-01"
@@ -44,7 +44,7 @@ _FAR_SIDE = (aiohttp.ClientError, OSError, ValueError)
 class Metadata:
     """One endpoint, one connection, one request at a time; no proxy and no redirect, ever.
 
-    Nothing that the far side does raises: it comes back as a `Problem`. Azure takes up to two
+    Nothing that the far side does raises: it comes back as a `SourceProblem`. Azure takes up to two
     minutes for the first answer, and again after a day of silence; `first_timeout` is for that.
     """
 
@@ -85,18 +85,18 @@ class Metadata:
         if self._session is not None:
             await self._session.close()
 
-    async def fetch(self) -> Answer | Problem:
+    async def fetch(self) -> Answer | SourceProblem:
         """Read the document of scheduled events."""
         async with self._reads:
             got = await self._exchange("GET", self._events_url(), self._patience())
-        answer = got if isinstance(got, Problem) else read_document(got, self.api_version)
+        answer = got if isinstance(got, SourceProblem) else read_document(got, self.api_version)
         if isinstance(answer, Answer):
             self._last_good = self._clock()
         return answer
 
     async def approve(
         self, event_ids: Sequence[str], incarnation: int | str | None = None
-    ) -> Accepted | Problem:
+    ) -> Accepted | SourceProblem:
         """Tell Azure that these scheduled events may start; ids in Azure's own spelling.
 
         Goes before all reads that still wait. Only 2017-03-01 gets the incarnation, as received.
@@ -106,14 +106,14 @@ class Metadata:
             requests["DocumentIncarnation"] = incarnation
         body = json.dumps(requests).encode()
         got = await self._exchange("POST", self._events_url(), self._timeout, body)
-        return got if isinstance(got, Problem) else read_accepted(got)
+        return got if isinstance(got, SourceProblem) else read_accepted(got)
 
-    async def instance(self) -> Instance | Problem:
+    async def instance(self) -> Instance | SourceProblem:
         """Ask which VM this is."""
         url = f"{self.endpoint}/metadata/instance?api-version={INSTANCE_VERSION}"
         async with self._reads:
             got = await self._exchange("GET", url, self._timeout)
-        return got if isinstance(got, Problem) else read_instance(got)
+        return got if isinstance(got, SourceProblem) else read_instance(got)
 
     def _events_url(self) -> str:
         return f"{self.endpoint}/metadata/scheduledevents?api-version={self.api_version}"
@@ -125,7 +125,7 @@ class Metadata:
 
     async def _exchange(
         self, method: str, url: str, timeout: float, body: bytes | None = None
-    ) -> Reply | Problem:
+    ) -> Reply | SourceProblem:
         if self._session is None:
             raise RuntimeError("Metadata is used outside of its `async with`")
         async with self._wire:
@@ -158,7 +158,7 @@ async def _reply(response: aiohttp.ClientResponse) -> Reply:
     )
 
 
-async def _body(response: aiohttp.ClientResponse) -> tuple[bytes, Problem | None]:
+async def _body(response: aiohttp.ClientResponse) -> tuple[bytes, SourceProblem | None]:
     body = bytearray()
     try:
         async for chunk in response.content.iter_chunked(65536):
@@ -166,13 +166,13 @@ async def _body(response: aiohttp.ClientResponse) -> tuple[bytes, Problem | None
             if len(body) > LARGEST_BODY:
                 response.close()
                 text = f"The metadata service answered more than {LARGEST_BODY} bytes"
-                return b"", Problem("too-large", sentence(text), status=response.status)
+                return b"", SourceProblem("too-large", sentence(text), status=response.status)
     except _FAR_SIDE as error:
         return b"", _failure(error, str(response.url), status=response.status)
     return bytes(body), None
 
 
-def _failure(error: Exception, url: str, status: int | None = None) -> Problem:
+def _failure(error: Exception, url: str, status: int | None = None) -> SourceProblem:
     """Translate what aiohttp raises; the order matters, for its classes overlap."""
     where = _where(url)
     match error:
@@ -188,7 +188,7 @@ def _failure(error: Exception, url: str, status: int | None = None) -> Problem:
             reason, what = "reset", f"{where} closed the connection without an answer"
         case _:
             reason, what = "not-http", f"What {where} answered is not HTTP: {error}"
-    return Problem(reason, sentence(what), status=status)
+    return SourceProblem(reason, sentence(what), status=status)
 
 
 def _where(url: str) -> str:

@@ -9,7 +9,7 @@ from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from bridge.metadata.answers import Answer, Problem
+from bridge.metadata.answers import Answer, SourceProblem
 from bridge.metadata.budget import Budget
 from bridge.metadata.client import Metadata
 from bridge.metadata.leases import (
@@ -45,7 +45,7 @@ class Attempt:
     chosen: bool
 
 
-Probe = Callable[[Candidate], Awaitable[Answer | Problem]]
+Probe = Callable[[Candidate], Awaitable[Answer | SourceProblem]]
 
 
 async def discover(
@@ -78,7 +78,7 @@ async def discover(
 def asker(api_version: str, budget: Budget) -> Probe:
     """The real probe: one GET, with little time to connect and much to answer."""
 
-    async def ask(candidate: Candidate) -> Answer | Problem:
+    async def ask(candidate: Candidate) -> Answer | SourceProblem:
         async with Metadata(candidate.url, api_version, budget=budget) as metadata:
             return await metadata.fetch()
 
@@ -144,7 +144,7 @@ async def _attempt(candidate: Candidate, ask: Probe) -> Attempt:
         verdict = "refused: only 168.63.129.16 and 169.254.0.0/16 are Azure's"
         return Attempt(candidate, verdict, chosen=False)
     answer = await ask(candidate)
-    if isinstance(answer, Problem):
+    if isinstance(answer, SourceProblem):
         stays = _is_well_known(candidate) and answer.reason != "unreachable"
         said = "there, and kept in spite of a problem" if stays else "not the endpoint"
         return Attempt(candidate, f"{said}: {answer.detail}", chosen=stays)

@@ -10,7 +10,7 @@ from bridge.core.state import REHEARSED, Tracked, Transition
 from bridge.policy.allow import Allow, matches
 from bridge.policy.judge import Judgement, Rules
 
-Status = Literal["scheduled", "started", "completed", "canceled"]
+DrillStatus = Literal["scheduled", "started", "completed", "canceled"]
 BRIEFLY = 2.0
 """From the start to the end of a drill whose duration nobody has said."""
 MISSED = timedelta(seconds=30)
@@ -18,7 +18,7 @@ MISSED = timedelta(seconds=30)
 
 
 @dataclass(frozen=True, slots=True)
-class Ballot:
+class DrillVotes:
     """Where the votes stood when nobody could vote any more, and by which rules.
 
     `since` is from when on they were enough; `expected` is who may approve by name.
@@ -48,10 +48,10 @@ class Drill:
     approve_by: datetime
     lasts: float = BRIEFLY
     sinks: tuple[tuple[str, str, bool], ...] = ()
-    status: Status = "scheduled"
+    status: DrillStatus = "scheduled"
     started_at: datetime | None = None
     ended_at: datetime | None = None
-    ballot: Ballot | None = None
+    ballot: DrillVotes | None = None
     inferred: bool = False
 
     @property
@@ -72,9 +72,9 @@ def tracked(event: ScheduledEvent, vm_name: str | None, now: datetime) -> Tracke
     return Tracked(event, life=REHEARSED, announced=True, affected=affected, since=now)
 
 
-def count(drill: Drill, judgement: Judgement, rules: Rules) -> Ballot:
+def count(drill: Drill, judgement: Judgement, rules: Rules) -> DrillVotes:
     """The votes as they stand, to be kept with the drill."""
-    return Ballot(
+    return DrillVotes(
         policy=str(rules.require),
         satisfied=judgement.satisfied,
         dry_run=rules.dry_run,
@@ -101,7 +101,7 @@ def _may_approve(rule: Allow, event: ScheduledEvent) -> bool:
     )
 
 
-def advance(drill: Drill, ballot: Ballot, now: datetime) -> Drill:
+def advance(drill: Drill, ballot: DrillVotes, now: datetime) -> Drill:
     """The drill as it is at *now*: started when the votes let it, or when its time has come."""
     if drill.status == "scheduled":
         if now >= drill.due + MISSED:
@@ -113,7 +113,7 @@ def advance(drill: Drill, ballot: Ballot, now: datetime) -> Drill:
     return drill
 
 
-def stop(drill: Drill, ballot: Ballot, now: datetime) -> Drill:
+def stop(drill: Drill, ballot: DrillVotes, now: datetime) -> Drill:
     """End it now: canceled, unless it has started; what has started can only be completed."""
     return _end(drill, "canceled" if drill.status == "scheduled" else "completed", ballot, now)
 
@@ -127,12 +127,12 @@ def _end_of(drill: Drill) -> datetime:
     return (drill.started_at or drill.due) + timedelta(seconds=drill.lasts)
 
 
-def _start(drill: Drill, ballot: Ballot, now: datetime) -> Drill:
+def _start(drill: Drill, ballot: DrillVotes, now: datetime) -> Drill:
     known = replace(drill.known, event=replace(drill.known.event, status=STARTED))
     return replace(drill, known=known, status="started", started_at=now, ballot=ballot)
 
 
-def _end(drill: Drill, status: Status, ballot: Ballot, now: datetime) -> Drill:
+def _end(drill: Drill, status: DrillStatus, ballot: DrillVotes, now: datetime) -> Drill:
     canceled = status == "canceled"
     kept = drill.ballot or ballot
     return replace(drill, status=status, ended_at=now, ballot=kept, inferred=canceled)

@@ -122,7 +122,7 @@ def _for_all(vote: Vote, event: ScheduledEvent, rules: Rules) -> bool:
 
 
 def _holds(vote: Vote, released: Mapping[str, Vote]) -> bool:
-    """A hold stands until its voice says otherwise, or its approver releases everything."""
+    """A hold stands until its voter says otherwise, or its approver releases everything."""
     if vote.decision != "hold":
         return False
     other = released.get(vote.approver)

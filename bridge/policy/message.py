@@ -27,10 +27,10 @@ _STRUCTURED = "application/cloudevents"
 _PAYLOAD = "payload"
 _SAID_OF_ALL = ("approver", "resource", "decision", "reason")
 
-Headers = Sequence[tuple[str, bytes]]
+MessageHeaders = Sequence[tuple[str, bytes]]
 
 
-class Malformed(ValueError):
+class MalformedApproval(ValueError):
     """The message cannot be read as an approval; the sentence says why."""
 
 
@@ -45,14 +45,14 @@ class _Message:
     id: str | None = None
 
 
-def unwrap(body: bytes, headers: Headers) -> tuple[bytes, Headers]:
+def unwrap(body: bytes, headers: MessageHeaders) -> tuple[bytes, MessageHeaders]:
     """What was really sent, where a transport has no headers for the signature.
 
     Then it comes as a JSON object that holds the three headers, and the signed text as `payload`.
-    Raises `Malformed` for what is too large to be looked at.
+    Raises `MalformedApproval` for what is too large to be looked at.
     """
     if len(body) > LARGEST:
-        raise Malformed(f"it has {len(body)} bytes; at most {LARGEST} are read")
+        raise MalformedApproval(f"it has {len(body)} bytes; at most {LARGEST} are read")
     if is_signed(headers) or SIGNATURE.encode() not in body:
         return body, headers
     try:
@@ -67,22 +67,22 @@ def unwrap(body: bytes, headers: Headers) -> tuple[bytes, Headers]:
 
 
 def read(
-    body: bytes, headers: Headers, position: str | None = None, *, signed: bool = False
+    body: bytes, headers: MessageHeaders, position: str | None = None, *, signed: bool = False
 ) -> list[Approval]:
     """What a message says, an approval for each scheduled event that it names.
 
-    Raises `Malformed` or `NotForUs`, and nothing else, whatever the bytes are. Of one that is
-    *signed* nothing is read from the headers, but for its webhook-id.
+    Raises `MalformedApproval` or `NotForUs`, and nothing else, whatever the bytes are. From a
+    *signed* message nothing is read from the headers but its webhook-id.
     """
     if len(body) > LARGEST:
-        raise Malformed(f"it has {len(body)} bytes; at most {LARGEST} are read")
+        raise MalformedApproval(f"it has {len(body)} bytes; at most {LARGEST} are read")
     found = _single(headers)
     message = _message(body, found, signed=signed)
     data = message.data
     if signed and message.id not in (None, found.get(ID)):
-        raise Malformed("its webhook-id is not the CloudEvent's id")
+        raise MalformedApproval("its webhook-id is not the CloudEvent's id")
     if not isinstance(data, dict):
-        raise Malformed("its data is not a JSON object")
+        raise MalformedApproval("its data is not a JSON object")
     _refuse_misspelt(data)
     given = _text(data, "id") or _text(found, ID)
     fallback = position or fingerprint(body)
@@ -97,7 +97,7 @@ def fingerprint(body: bytes) -> str:
     return f"sha256-{hashlib.sha256(body).hexdigest()}"
 
 
-def _single(headers: Headers) -> dict[str, str]:
+def _single(headers: MessageHeaders) -> dict[str, str]:
     """The headers that matter, attributes as `ce_NAME`; none of them may stand twice."""
     found: dict[str, str] = {}
     for spelt, value in headers:
@@ -107,11 +107,11 @@ def _single(headers: Headers) -> dict[str, str]:
         elif name not in {_TYPE, ID}:
             continue
         if name in found:
-            raise Malformed(f"the header {name} stands twice")
+            raise MalformedApproval(f"the header {name} stands twice")
         try:
             found[name] = value.decode("utf-8")
         except UnicodeDecodeError:
-            raise Malformed(f"the header {name} is not UTF-8") from None
+            raise MalformedApproval(f"the header {name} is not UTF-8") from None
     return found
 
 
@@ -121,12 +121,16 @@ def _message(body: bytes, headers: Mapping[str, str], *, signed: bool) -> _Messa
     if kind in {_STRUCTURED, f"{_STRUCTURED}+json"}:
         return _structured(_json(body))
     if kind.startswith(_STRUCTURED):
-        raise Malformed("of CloudEvents, single ones in JSON are read here, and nothing else")
+        raise MalformedApproval(
+            "of CloudEvents, single ones in JSON are read here, and nothing else"
+        )
     attributes = {name[3:]: value for name, value in headers.items() if name.startswith("ce_")}
     if attributes:
         _refuse_stranger(attributes)
         if signed:
-            raise Malformed("a signature does not cover headers; sign a structured CloudEvent")
+            raise MalformedApproval(
+                "a signature does not cover headers; sign a structured CloudEvent"
+            )
         _must_be_json(kind)
         return _checked(attributes, _json(body))
     data = _json(body)
@@ -140,7 +144,7 @@ def _media_type(text: str) -> str:
 
 def _must_be_json(kind: str) -> None:
     if kind and kind != "application/json" and not kind.endswith("+json"):
-        raise Malformed("its data must be JSON, by its content type too")
+        raise MalformedApproval("its data must be JSON, by its content type too")
 
 
 def _refuse_stranger(attributes: Mapping[str, Any]) -> None:
@@ -154,15 +158,15 @@ def _json(body: bytes) -> Any:
     try:
         return decode(body, unique=True)
     except ValueError as error:
-        raise Malformed(f"it is not JSON: {error}") from None
+        raise MalformedApproval(f"it is not JSON: {error}") from None
 
 
 def _structured(envelope: Any) -> _Message:
     if not isinstance(envelope, dict):
-        raise Malformed("a structured CloudEvent is a JSON object")
+        raise MalformedApproval("a structured CloudEvent is a JSON object")
     _refuse_stranger(envelope)
     if "data_base64" in envelope:
-        raise Malformed("its data must be a JSON object, not data_base64")
+        raise MalformedApproval("its data must be a JSON object, not data_base64")
     _must_be_json(_media_type(_text(envelope, "datacontenttype") or ""))
     return _checked(envelope, envelope.get("data"))
 
@@ -172,13 +176,15 @@ def _checked(attributes: Mapping[str, Any], data: Any) -> _Message:
     for name in ("specversion", "id", "source", "type"):
         value = attributes.get(name)
         if not isinstance(value, str) or not value or _CONTROL.search(value):
-            raise Malformed(f"the CloudEvent has no usable {name}")
+            raise MalformedApproval(f"the CloudEvent has no usable {name}")
         if len(value) > _TEXT_LIMIT:
-            raise Malformed(f"the CloudEvent's {name} is longer than {_TEXT_LIMIT} characters")
+            raise MalformedApproval(
+                f"the CloudEvent's {name} is longer than {_TEXT_LIMIT} characters"
+            )
     if attributes["specversion"] != "1.0":
-        raise Malformed("specversion must be 1.0")
+        raise MalformedApproval("specversion must be 1.0")
     if attributes["type"] != APPROVE:
-        raise Malformed(f"its type must be {APPROVE}")
+        raise MalformedApproval(f"its type must be {APPROVE}")
     return _Message(data, f"{attributes['source']}\x1f{attributes['id']}", attributes["id"])
 
 
@@ -187,7 +193,7 @@ def _refuse_misspelt(data: Mapping[str, Any]) -> None:
     for name in islice(data, MOST_EVENTS):
         close = get_close_matches(name[:_TEXT_LIMIT].casefold(), ["decision"], cutoff=0.8)
         if close and name != "decision":
-            raise Malformed(f"it has no field {name[:40]!r}; did you mean decision?")
+            raise MalformedApproval(f"it has no field {name[:40]!r}; did you mean decision?")
 
 
 def _items(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -196,13 +202,15 @@ def _items(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     if requests is None:
         return [data]
     if not isinstance(requests, list) or not 0 < len(requests) <= MOST_EVENTS:
-        raise Malformed(f"StartRequests must be a list of 1 to {MOST_EVENTS}")
+        raise MalformedApproval(f"StartRequests must be a list of 1 to {MOST_EVENTS}")
     if not all(isinstance(one, dict) for one in requests):
-        raise Malformed("StartRequests must hold objects with an EventId")
+        raise MalformedApproval("StartRequests must hold objects with an EventId")
     if "eventId" in data:
-        raise Malformed("it has both eventId and StartRequests; give one of them")
+        raise MalformedApproval("it has both eventId and StartRequests; give one of them")
     if any("decision" in one for one in requests):
-        raise Malformed("decision stands beside StartRequests, not in them; it is one for them all")
+        raise MalformedApproval(
+            "decision stands beside StartRequests, not in them; it is one for them all"
+        )
     said = {name: data.get(name) for name in _SAID_OF_ALL}
     return [{**said, "eventId": one.get("EventId")} for one in requests]
 
@@ -210,10 +218,12 @@ def _items(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 def _approval(data: Mapping[str, Any], key: str, shown: str) -> Approval:
     event_id = _text(data, "eventId")
     if not event_id:
-        raise Malformed("it names no eventId")
+        raise MalformedApproval("it names no eventId")
     decision = _text(data, "decision") or "approve"
     if decision not in DECISIONS:
-        raise Malformed(f"decision must be one of {', '.join(DECISIONS)}, not {decision[:40]!r}")
+        raise MalformedApproval(
+            f"decision must be one of {', '.join(DECISIONS)}, not {decision[:40]!r}"
+        )
     return Approval(
         event_id=event_id,
         key=key,
@@ -230,5 +240,7 @@ def _text(data: Mapping[str, Any], name: str) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str) or len(value) > _TEXT_LIMIT or _CONTROL.search(value):
-        raise Malformed(f"{name} must be a text of at most {_TEXT_LIMIT} printing characters")
+        raise MalformedApproval(
+            f"{name} must be a text of at most {_TEXT_LIMIT} printing characters"
+        )
     return value or None

@@ -9,7 +9,7 @@ from bridge.core.model import ScheduledEvent
 Decision = Literal["approve", "hold", "release"]
 DECISIONS: tuple[Decision, ...] = ("approve", "hold", "release")
 
-Became = Literal["recorded", "pending", "granted", "refused"]
+VoteOutcome = Literal["recorded", "pending", "granted", "refused"]
 
 AUTO, CONTROL, HTTP, REMIND, SINK = "auto", "control", "http", "remind", "sink"
 OWN_CHANNELS = frozenset({AUTO, CONTROL, HTTP, REMIND, SINK})
@@ -84,10 +84,10 @@ class Announced:
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """One voice: the latest of one approver for one resource in one life of a scheduled event.
+    """The latest of one approver for one resource in one life of a scheduled event.
 
     `at` is when it began to count here; `resource` is empty when it was given for all of them.
-    `lifts` tells that the same voice held before.
+    `lifts` tells that the same approver held before.
     """
 
     event_key: str
@@ -108,8 +108,8 @@ class Vote:
     lifts: bool = False
 
     @property
-    def voice(self) -> tuple[str, str]:
-        """Who speaks for what: a later vote of the same voice takes the place of this one."""
+    def voter(self) -> tuple[str, str]:
+        """Who speaks for what: a later vote of the same voter replaces this one."""
         return self.approver, self.resource.casefold()
 
 
@@ -121,7 +121,7 @@ class LocalOutcome:
     """
 
     event_id: str
-    outcome: Became
+    outcome: VoteOutcome
     approval_id: str
     reason: str | None = None
     detail: str | None = None

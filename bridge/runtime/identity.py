@@ -11,7 +11,7 @@ from bridge.config import Config
 from bridge.core.model import Instance
 from bridge.core.observer import Observer
 from bridge.journal import Journal
-from bridge.metadata.answers import Problem
+from bridge.metadata.answers import SourceProblem
 from bridge.metadata.client import Metadata
 from bridge.plugins import Place
 
@@ -71,7 +71,7 @@ class Identity:
         if time.monotonic() < self._ask_at:
             return
         answer = await metadata.instance()
-        if isinstance(answer, Problem):
+        if isinstance(answer, SourceProblem):
             # Each question holds up a poll, so one that fails is asked less and less often.
             self._failures += 1
             self._ask_at = time.monotonic() + ceiling(

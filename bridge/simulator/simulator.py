@@ -10,7 +10,7 @@ from typing import Any, Self
 from aiohttp import web
 
 from bridge.simulator.endpoint.control_api import Control, explain
-from bridge.simulator.endpoint.server import View
+from bridge.simulator.endpoint.server import ServerView
 from bridge.simulator.world.building_blocks import VM
 from bridge.simulator.world.scenario import Scenario, load
 from bridge.simulator.world.script import Script, rehearse
@@ -113,7 +113,7 @@ class Simulator:
     async def _serve(self, stack: AsyncExitStack, vm: VM, number: int) -> str:
         app = web.Application(middlewares=[explain])
         app.add_routes(Control(self.world, self._state).routes())
-        app.router.add_route("*", "/{path:.*}", View(self.world, vm).handle)
+        app.router.add_route("*", "/{path:.*}", ServerView(self.world, vm).handle)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await runner.setup()
         stack.push_async_callback(runner.cleanup)

@@ -9,7 +9,7 @@ from bridge.core.cloudevent import CloudEvent
 from bridge.core.observer import Observer
 from bridge.core.state import State, Step
 from bridge.journal.drills import rehearsed
-from bridge.metadata.answers import Problem
+from bridge.metadata.answers import SourceProblem
 from bridge.runtime.runtime import Runtime
 from bridge.runtime.status import SourceStatus
 
@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Bulletin:
+class Announcer:
     """Knows who speaks, and from where."""
 
     runtime: Runtime
@@ -37,7 +37,7 @@ class Bulletin:
         return [messages.transition(one, observer, now, incarnation) for one in step.transitions]
 
     def degraded(
-        self, problem: Problem, state: State, now: datetime, began: datetime
+        self, problem: SourceProblem, state: State, now: datetime, began: datetime
     ) -> CloudEvent:
         about = self._about(state, began, problem.reason, problem.status)
         return messages.source("degraded", about, self.observer, now)
@@ -70,8 +70,8 @@ class Bulletin:
 
     def _about(
         self, state: State, began: datetime, reason: str | None, status: int | None = None
-    ) -> messages.Source:
-        return messages.Source(
+    ) -> messages.SourceReport:
+        return messages.SourceReport(
             since=began,
             endpoint=self.status.endpoint,
             last_good=self.status.last_good or state.last_good,

@@ -6,9 +6,9 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from bridge.config import Source
+from bridge.config import SourceSettings
 from bridge.journal import Journal
-from bridge.metadata.answers import OUTDATED, Accepted, Problem
+from bridge.metadata.answers import OUTDATED, Accepted, SourceProblem
 from bridge.metadata.budget import Budget
 from bridge.metadata.client import Metadata
 from bridge.metadata.discovery import discover
@@ -47,7 +47,7 @@ class Endpoint:
 
     async def approve(
         self, event_ids: Sequence[str], incarnation: int | str | None
-    ) -> Accepted | Problem:
+    ) -> Accepted | SourceProblem:
         """Tell Azure between two polls, if the document is still the one that was judged."""
         async with self.turn:
             if self._client is None or not self._was_read or incarnation != self._incarnation:
@@ -60,8 +60,8 @@ class Endpoint:
 
 
 async def locate(
-    source: Source, journal: Journal, status: SourceStatus, budget: Budget
-) -> str | Problem:
+    source: SourceSettings, journal: Journal, status: SourceStatus, budget: Budget
+) -> str | SourceProblem:
     """The URL of the metadata service, or what was tried in vain."""
     configured = None if source.endpoint == "auto" else source.endpoint
     remembered = await journal.run(lambda store: store.recall("endpoint"))
@@ -70,7 +70,7 @@ async def locate(
     )
     if found is None:
         tried = "; ".join(f"{one.candidate.url} {one.verdict}" for one in attempts)
-        return Problem("unreachable", tried)
+        return SourceProblem("unreachable", tried)
     if (found.url, found.origin) != (status.endpoint, status.origin):
         log.info("source.endpoint", extra={"url": found.url, "origin": found.origin})
     status.endpoint, status.origin = found.url, found.origin

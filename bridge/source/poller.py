@@ -15,7 +15,7 @@ from bridge.core.diff import transitions, unannounced
 from bridge.core.state import Facts, State, Step
 from bridge.journal import Journal, SetAside
 from bridge.journal.grants import granted
-from bridge.metadata.answers import Answer, Problem
+from bridge.metadata.answers import Answer, SourceProblem
 from bridge.metadata.client import Metadata
 from bridge.runtime.runtime import Runtime
 from bridge.runtime.status import SourceStatus
@@ -23,7 +23,7 @@ from bridge.source.endpoint import Endpoint, locate
 from bridge.source.reader import Outage, Reader, azure_now, clock_skew
 
 if TYPE_CHECKING:
-    from bridge.source.announcements import Bulletin
+    from bridge.source.announcements import Announcer
 
 log = logging.getLogger(__name__)
 
@@ -66,11 +66,11 @@ class Poller:
         return self.runtime.status.source
 
     @property
-    def _bulletin(self) -> "Bulletin":
+    def _announcer(self) -> "Announcer":
         # Imported here: the first poll need not wait for the words about its answer.
-        from bridge.source.announcements import Bulletin  # noqa: PLC0415
+        from bridge.source.announcements import Announcer  # noqa: PLC0415
 
-        return Bulletin(self.runtime)
+        return Announcer(self.runtime)
 
     async def run(self) -> None:
         """Find the endpoint and poll it; look for it anew when it cannot be reached any more."""
@@ -99,7 +99,7 @@ class Poller:
     def _connected(self, url: str) -> AbstractAsyncContextManager[Metadata]:
         return self.endpoint.connected(url, self.config.source.api_version)
 
-    async def poll(self, metadata: Metadata) -> Problem | None:
+    async def poll(self, metadata: Metadata) -> SourceProblem | None:
         """One fetch and all that follows from it; the problem, if there was one."""
         await self.runtime.identity.learn(metadata)
         self.asked.set()
@@ -111,7 +111,7 @@ class Poller:
         self.status.clock_skew = clock_skew(answer.date, local)
         try:
             await self._refresh()
-            if isinstance(answer, Problem):
+            if isinstance(answer, SourceProblem):
                 await self._problem(answer, local)
                 return answer
             await self._answer(answer, now, local)
@@ -142,7 +142,7 @@ class Poller:
         budget = self.endpoint.budget
         found = await locate(self.config.source, self.journal, self.status, budget)
         self.status.last_poll = self.runtime.clock.monotonic()
-        if isinstance(found, Problem):
+        if isinstance(found, SourceProblem):
             await self._refresh()
             await self._problem(found, self.runtime.clock.now())
             return None
@@ -154,7 +154,7 @@ class Poller:
         gone = self._failures >= _LOST_TRACK and self.status.problem == "unreachable"
         return gone and self.config.source.endpoint == "auto"
 
-    def _pause(self, problem: Problem | None = None) -> float:
+    def _pause(self, problem: SourceProblem | None = None) -> float:
         interval = self.config.source.poll_interval
         if problem is not None and problem.retry_after is not None:
             return problem.retry_after
@@ -163,7 +163,7 @@ class Poller:
             return max(0.2, backoff(self._failures, first=interval, most=most))
         return interval * random.uniform(0.95, 1.05)
 
-    async def _problem(self, problem: Problem, now: datetime) -> None:
+    async def _problem(self, problem: SourceProblem, now: datetime) -> None:
         """An error is not an empty document: nothing changes but our knowledge of the source."""
         self._failures += 1
         self._reader.failed()
@@ -179,7 +179,7 @@ class Poller:
         status.degraded = True
         began = self._outage.since or now
         log.error("source.degraded", extra={"reason": problem.reason, "since": began.isoformat()})
-        told = self._bulletin.degraded(problem, self._state, now, began)
+        told = self._announcer.degraded(problem, self._state, now, began)
         await self._record(self._state, [told], degraded_since=began.isoformat())
 
     async def _answer(self, answer: Answer, now: datetime, local: datetime) -> None:
@@ -188,15 +188,15 @@ class Poller:
             return
         self._failures = 0
         step = transitions(self._state, document, await self._facts(now))
-        events = self._bulletin.transitions(step, now)
+        events = self._announcer.transitions(step, now)
         recovered = self._outage.good()
         if recovered:
-            events.append(self._bulletin.recovered(self._state, now))
+            events.append(self._announcer.recovered(self._state, now))
         if recovered or self.runtime.clock.monotonic() >= self._snapshot_due:
             self._snapshot_due = (
                 self.runtime.clock.monotonic() + self.config.source.snapshot_interval
             )
-            events.append(await self._bulletin.snapshot(step.state, now))
+            events.append(await self._announcer.snapshot(step.state, now))
         await self._keep(step, events, now, recovered=recovered)
 
     async def _facts(self, now: datetime) -> Facts:
@@ -229,7 +229,7 @@ class Poller:
             meta = {"degraded_since": None} if recovered else {}
             await self._record(step.state, events, **meta)
         self.endpoint.was_read(self._state.incarnation)
-        self._bulletin.answered(step, now)
+        self._announcer.answered(step, now)
 
     async def _record(self, state: State, events: list[CloudEvent], **meta: str | None) -> None:
         now = self.runtime.clock.timestamp()

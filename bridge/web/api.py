@@ -11,12 +11,12 @@ from bridge.core.state import Tracked
 from bridge.journal import views
 from bridge.journal.cursors import backlog, dead_letter, dead_letters
 from bridge.journal.store import Store
-from bridge.journal.votes import said_by, voices
+from bridge.journal.votes import said_by, votes_ever
 from bridge.runtime.runtime import Runtime
 from bridge.web import shapes
 from bridge.web.access.middleware import CALLER
-from bridge.web.context import DESK
-from bridge.web.problems import Problem, not_found
+from bridge.web.context import CONTEXT
+from bridge.web.problems import ProblemDetails, not_found
 from bridge.web.stream import stream
 
 MOST = 1000
@@ -45,7 +45,7 @@ _PATHS = (
 
 
 def _runtime(request: web.Request) -> Runtime:
-    return request.app[DESK].runtime
+    return request.app[CONTEXT].runtime
 
 
 @routes.get("/")
@@ -76,7 +76,7 @@ async def event(request: web.Request) -> web.Response:
     runtime = _runtime(request)
     given = request.match_info["eventId"]
     key, rows, known = await runtime.journal.run(lambda store: _history(store, given))
-    cast = await runtime.journal.run(lambda store: voices(store, given.upper()))
+    cast = await runtime.journal.run(lambda store: votes_ever(store, given.upper()))
     if not rows and known is None:
         not_found(f"The journal knows no scheduled event {given[:128]!r}.")
     told = next((row["cloudevent"] for row in reversed(rows) if _shows_state(row)), None)
@@ -182,14 +182,14 @@ async def approval(request: web.Request) -> web.Response:
 
 @routes.get("/api/v1/stream", allow_head=False)
 async def open_stream(request: web.Request) -> web.StreamResponse:
-    desk = request.app[DESK]
-    return await stream(request, desk.runtime.journal, desk.streams)
+    context = request.app[CONTEXT]
+    return await stream(request, context.runtime.journal, context.streams)
 
 
 def _writable(request: web.Request) -> Runtime:
     runtime = _runtime(request)
     if runtime.journal.trouble is not None:
-        raise Problem(503, "The journal cannot be written, so nothing can be changed now.")
+        raise ProblemDetails(503, "The journal cannot be written, so nothing can be changed now.")
     return runtime
 
 
@@ -204,5 +204,5 @@ def _no_letter(letter_id: str) -> NoReturn:
 def _flag(request: web.Request, name: str) -> bool:
     value = request.query.get(name, "false").lower()
     if value not in {"true", "false"}:
-        raise Problem(400, f"{name} is true or false.")
+        raise ProblemDetails(400, f"{name} is true or false.")
     return value == "true"

@@ -11,12 +11,12 @@ from bridge.common.errors import Unavailable
 from bridge.common.signatures import HEADERS
 from bridge.core.ids import safe_id
 from bridge.plugins import Delivery
-from bridge.policy.message import Malformed, NotForUs
+from bridge.policy.message import MalformedApproval, NotForUs
 from bridge.policy.votes import LocalOutcome
 from bridge.web.access.authentication import CHALLENGE, SIGNED
 from bridge.web.access.middleware import CALLER
-from bridge.web.context import DESK
-from bridge.web.problems import Problem
+from bridge.web.context import CONTEXT
+from bridge.web.problems import ProblemDetails
 
 routes = web.RouteTableDef()
 PATH = "/api/v1/approvals"
@@ -28,33 +28,33 @@ _ORIGIN, _RATE = "WebHook-Request-Origin", "WebHook-Request-Rate"
 @routes.post(PATH)
 async def approve(request: web.Request) -> web.Response:
     """202 once it is journaled, unless nothing of it counts."""
-    caller, desk = CALLER.get(), request.app[DESK]
+    caller, context = CALLER.get(), request.app[CONTEXT]
     signed = caller is SIGNED
-    desk.limiter.check(f"from {request.remote}" if signed else f"{caller.via} {caller.name}")
-    take = desk.runtime.take_local
+    context.limiter.check(f"from {request.remote}" if signed else f"{caller.via} {caller.name}")
+    take = context.runtime.take_local
     if take is None:
-        raise Problem(503, "The bridge is starting; try again.", Retry_After="1")
+        raise ProblemDetails(503, "The bridge is starting; try again.", Retry_After="1")
     delivery = Delivery(await request.read(), _headers(request), identity=caller.approver)
     name = None if signed or caller.approver else caller.name
     try:
         outcomes = await take(delivery, caller.via, name)
-    except (Malformed, NotForUs) as error:
+    except (MalformedApproval, NotForUs) as error:
         reason = {"reason": "malformed"}
-        raise Problem(400, f"This is no approval: {error}.", more=reason) from None
+        raise ProblemDetails(400, f"This is no approval: {error}.", more=reason) from None
     except Unauthorized as error:
         reason = {"reason": "unauthorized"}
         sentence = f"The signature does not prove who this is from: {error}."
-        raise Problem(401, sentence, more=reason, WWW_Authenticate=CHALLENGE) from None
+        raise ProblemDetails(401, sentence, more=reason, WWW_Authenticate=CHALLENGE) from None
     except Unavailable:
         sentence = "The journal cannot be written, so no approval can be taken now."
-        raise Problem(503, sentence, Retry_After="1") from None
+        raise ProblemDetails(503, sentence, Retry_After="1") from None
     return _answer(outcomes)
 
 
 def _headers(request: web.Request) -> list[tuple[str, bytes]]:
     """Those that say something about an approval; attributes are percent-encoded over HTTP."""
     if request.content_type not in _TYPES or "Content-Encoding" in request.headers:
-        raise Problem(415, f"An approval is {' or '.join(_TYPES)}, and not compressed.")
+        raise ProblemDetails(415, f"An approval is {' or '.join(_TYPES)}, and not compressed.")
     found = []
     for spelt, value in request.headers.items():
         name = spelt.lower()
@@ -73,7 +73,7 @@ def _answer(outcomes: Sequence[LocalOutcome]) -> web.Response:
     first = outcomes[0]
     if all(one.outcome == "refused" for one in outcomes):
         status = _STATUS.get(first.reason or "", 409)
-        problem = Problem(
+        problem = ProblemDetails(
             status, f"It does not count: {first.detail}.", more={"reason": first.reason, **body}
         )
         if status == 429:
@@ -95,18 +95,18 @@ def _outcome(one: LocalOutcome) -> dict[str, Any]:
 @routes.options(PATH)
 async def consent(request: web.Request) -> web.Response:
     """The handshake of CloudEvents webhooks: who asks is told whether and how often it may send."""
-    desk, origin = request.app[DESK], request.headers.get(_ORIGIN)
+    context, origin = request.app[CONTEXT], request.headers.get(_ORIGIN)
     if origin is None:
         return web.Response(status=204, headers={"Allow": "POST, OPTIONS"})
-    known = {one.casefold() for one in desk.runtime.config.http.webhook_origins}
+    known = {one.casefold() for one in context.runtime.config.http.webhook_origins}
     if origin.casefold() not in known:
-        raise Problem(403, "That origin is not among http.webhook_origins.")
-    asked = request.headers.get(_RATE, str(desk.limiter.per_minute))
+        raise ProblemDetails(403, "That origin is not among http.webhook_origins.")
+    asked = request.headers.get(_RATE, str(context.limiter.per_minute))
     if not (asked.isascii() and asked.isdigit() and 0 < len(asked) < 10 and int(asked)):
-        raise Problem(400, f"{_RATE} is a whole number of requests a minute.")
+        raise ProblemDetails(400, f"{_RATE} is a whole number of requests a minute.")
     allowed = {
         "Allow": "POST, OPTIONS",
         "WebHook-Allowed-Origin": origin,
-        "WebHook-Allowed-Rate": str(min(int(asked), desk.limiter.per_minute)),
+        "WebHook-Allowed-Rate": str(min(int(asked), context.limiter.per_minute)),
     }
     return web.Response(status=200, headers=allowed)

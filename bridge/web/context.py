@@ -12,7 +12,7 @@ from bridge.journal.cursors import backlog
 from bridge.journal.store import Store
 from bridge.runtime.runtime import Runtime
 from bridge.web.health.metrics import Readings
-from bridge.web.health.readiness import Readiness, View, readiness
+from bridge.web.health.readiness import HealthView, Readiness, readiness
 from bridge.web.limits import Limiter
 from bridge.web.stream import Streams
 
@@ -21,7 +21,7 @@ _PATIENCE = 3.0
 
 
 @dataclass(slots=True)
-class Desk:
+class WebContext:
     """One for all addresses that a bridge serves."""
 
     runtime: Runtime
@@ -41,7 +41,7 @@ class Desk:
     def readiness(self) -> Readiness:
         runtime = self.runtime
         return readiness(
-            View(
+            HealthView(
                 status=runtime.status,
                 now=datetime.now(UTC),
                 poll_interval=runtime.config.source.poll_interval,
@@ -76,4 +76,4 @@ def _read(store: Store, sinks: tuple[str, ...]) -> Readings:
     )
 
 
-DESK = web.AppKey("desk", Desk)
+CONTEXT = web.AppKey("context", WebContext)

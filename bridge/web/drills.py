@@ -19,8 +19,8 @@ from bridge.journal.votes import votes
 from bridge.policy.drill import Drill
 from bridge.runtime.runtime import Runtime
 from bridge.web.access.middleware import CALLER
-from bridge.web.context import DESK
-from bridge.web.problems import Problem, not_found
+from bridge.web.context import CONTEXT
+from bridge.web.problems import ProblemDetails, not_found
 
 routes = web.RouteTableDef()
 _PATH = "/api/v1/drills"
@@ -30,42 +30,42 @@ _UNWRITABLE = "The journal cannot be written, so nothing can be rehearsed now."
 
 @routes.get(_PATH)
 async def drills(request: web.Request) -> web.Response:
-    found = await request.app[DESK].runtime.journal.run(every)
+    found = await request.app[CONTEXT].runtime.journal.run(every)
     return web.json_response({"drills": [summary(one) for one in found]})
 
 
 @routes.post(_PATH)
 async def begin(request: web.Request) -> web.Response:
     """201 once it is in the journal, together with its announcement."""
-    runtime, caller = request.app[DESK].runtime, CALLER.get()
+    runtime, caller = request.app[CONTEXT].runtime, CALLER.get()
     plan = _plan(await request.read())
     try:
         drill = await start(runtime, plan, actor=caller.name, via=caller.via)
     except Busy as error:
         more = {"eventId": error.drill.key, "href": f"{_PATH}/{error.drill.key}"}
-        raise Problem(409, f"{error} There is one at a time.", more=more) from None
+        raise ProblemDetails(409, f"{error} There is one at a time.", more=more) from None
     except Impossible as error:
-        raise Problem(400, str(error)) from None
+        raise ProblemDetails(400, str(error)) from None
     except Unavailable:
-        raise Problem(503, _UNWRITABLE, Retry_After="1") from None
+        raise ProblemDetails(503, _UNWRITABLE, Retry_After="1") from None
     body = await _report(runtime, drill.key)
     return web.json_response(body, status=201, headers={"Location": f"{_PATH}/{drill.key}"})
 
 
 @routes.get(_ONE)
 async def drill(request: web.Request) -> web.Response:
-    return web.json_response(await _report(request.app[DESK].runtime, _key(request)))
+    return web.json_response(await _report(request.app[CONTEXT].runtime, _key(request)))
 
 
 @routes.delete(_ONE)
 async def cancel(request: web.Request) -> web.Response:
-    runtime, caller, key = request.app[DESK].runtime, CALLER.get(), _key(request)
+    runtime, caller, key = request.app[CONTEXT].runtime, CALLER.get(), _key(request)
     try:
         ended = await end(runtime, key, actor=caller.name, via=caller.via)
     except Unavailable:
-        raise Problem(503, _UNWRITABLE, Retry_After="1") from None
+        raise ProblemDetails(503, _UNWRITABLE, Retry_After="1") from None
     if ended is False:
-        raise Problem(409, f"The drill {key[:128]} is over.")
+        raise ProblemDetails(409, f"The drill {key[:128]} is over.")
     return web.json_response(await _report(runtime, key))
 
 
@@ -77,11 +77,13 @@ def _plan(body: bytes) -> Plan:
     try:
         asked = decode(body, unique=True)
     except ValueError as error:
-        raise Problem(400, f"This is no plan of a drill: it is not JSON: {error}.") from None
+        raise ProblemDetails(400, f"This is no plan of a drill: it is not JSON: {error}.") from None
     try:
         return Plan.model_validate(asked)
     except ValidationError as error:
-        raise Problem(400, f"This is no plan of a drill: {' '.join(complaint(error))}.") from None
+        raise ProblemDetails(
+            400, f"This is no plan of a drill: {' '.join(complaint(error))}."
+        ) from None
 
 
 async def _report(runtime: Runtime, key: str) -> dict[str, Any]:

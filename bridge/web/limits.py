@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from bridge.web.problems import Problem
+from bridge.web.problems import ProblemDetails
 
 _MOST_CALLERS = 1000
 
@@ -31,4 +31,4 @@ class Limiter:
             sentence = f"More than {self.per_minute} approvals a minute; wait a little."
             wait = (1 - left) * 60 / self.per_minute
             more = {"reason": "rate-limited"}
-            raise Problem(429, sentence, more=more, Retry_After=str(max(1, round(wait))))
+            raise ProblemDetails(429, sentence, more=more, Retry_After=str(max(1, round(wait))))

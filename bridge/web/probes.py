@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from aiohttp import web
 
 from bridge.runtime.status import stuck
-from bridge.web.context import DESK
+from bridge.web.context import CONTEXT
 from bridge.web.health.metrics import Moment, families
 from bridge.web.health.prometheus import CONTENT_TYPE, render
 
@@ -16,31 +16,31 @@ routes = web.RouteTableDef()
 @routes.get("/livez")
 async def livez(request: web.Request) -> web.Response:
     """That this answers at all proves the event loop; the rest is whether polls go on."""
-    desk = request.app[DESK]
-    interval = desk.runtime.config.source.poll_interval
-    why = stuck(desk.runtime.status, interval, time.monotonic())
+    context = request.app[CONTEXT]
+    interval = context.runtime.config.source.poll_interval
+    why = stuck(context.runtime.status, interval, time.monotonic())
     body = {"alive": why is None, "why": why}
     return web.json_response(body, status=200 if why is None else 503)
 
 
 @routes.get("/readyz")
 async def readyz(request: web.Request) -> web.Response:
-    found = request.app[DESK].readiness()
+    found = request.app[CONTEXT].readiness()
     return web.json_response(found.as_json(), status=200 if found.ready else 503)
 
 
 @routes.get("/metrics")
 async def metrics(request: web.Request) -> web.Response:
-    desk = request.app[DESK]
-    readings = await desk.readings()
+    context = request.app[CONTEXT]
+    readings = await context.readings()
     moment = Moment(
         wall=datetime.now(UTC),
         monotonic=time.monotonic(),
-        started=desk.started,
-        ready=desk.readiness().ready,
-        tokens_refused=desk.tokens_refused,
-        certificates_refused=desk.certificates_refused,
-        streams=desk.streams.count,
+        started=context.started,
+        ready=context.readiness().ready,
+        tokens_refused=context.tokens_refused,
+        certificates_refused=context.certificates_refused,
+        streams=context.streams.count,
     )
-    text = render(families(desk.runtime, readings, moment))
+    text = render(families(context.runtime, readings, moment))
     return web.Response(body=text.encode(), headers={"Content-Type": CONTENT_TYPE})

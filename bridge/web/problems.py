@@ -22,7 +22,7 @@ _SENTENCES = {
 _KEPT = ("Allow", "Retry-After", "WWW-Authenticate")
 
 
-class Problem(Exception):
+class ProblemDetails(Exception):
     """Ends a request with *status* and a sentence for its sender; *more* is for programs."""
 
     def __init__(
@@ -35,7 +35,7 @@ class Problem(Exception):
 
 
 def not_found(what: str) -> NoReturn:
-    raise Problem(404, what)
+    raise ProblemDetails(404, what)
 
 
 @web.middleware
@@ -43,7 +43,7 @@ async def problems(request: web.Request, handler: Handler) -> web.StreamResponse
     """Whatever fails inside becomes a problem document, unless an answer has begun."""
     try:
         return await handler(request)
-    except Problem as problem:
+    except ProblemDetails as problem:
         return document(problem.status, str(problem), problem.headers, problem.more)
     except web.HTTPException as error:
         kept = {name: error.headers[name] for name in _KEPT if name in error.headers}

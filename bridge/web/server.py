@@ -12,12 +12,12 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.typedefs import Middleware
 
-from bridge.config import Http, Listen, ServerTLS
+from bridge.config import HttpSettings, Listen, ServerTLS
 from bridge.platform import serve_control
 from bridge.runtime.runtime import Runtime
 from bridge.web import api, approvals, drills, probes
 from bridge.web.access.middleware import add_headers, control_guard, http_guard, probes_guard
-from bridge.web.context import DESK, Desk
+from bridge.web.context import CONTEXT, WebContext
 from bridge.web.problems import problems
 
 log = logging.getLogger(__name__)
@@ -51,44 +51,44 @@ async def serve(runtime: Runtime, *, address: str | None) -> AsyncGenerator[Serv
     Raises `CannotListen` when a configured address cannot be had, and `AlreadyRunning` when a
     bridge answers at the control socket. The journal must be open until this ends.
     """
-    desk = Desk(runtime)
+    context = WebContext(runtime)
     async with AsyncExitStack() as stack:
         served = Served(
-            control=await _control(stack, desk, address),
-            http=await _http(stack, desk),
-            probes=await _probes(stack, desk),
+            control=await _control(stack, context, address),
+            http=await _http(stack, context),
+            probes=await _probes(stack, context),
         )
         log.info("http.serves", extra=served.as_fields())
-        stack.callback(desk.streams.close)
+        stack.callback(context.streams.close)
         yield served
 
 
-def check_tls(http: Http) -> None:
+def check_tls(http: HttpSettings) -> None:
     """Raises `CannotListen` when the files of `http.tls` cannot be used."""
     if http.listen is not None:
         _tls_context(http.tls)
 
 
-async def _control(stack: AsyncExitStack, desk: Desk, address: str | None) -> str | None:
+async def _control(stack: AsyncExitStack, context: WebContext, address: str | None) -> str | None:
     """A directory that cannot be written is no reason to stop: events still must go out."""
     if address is None:
         return None
-    made = await _runner(desk, control_guard(), _ROUTES)
+    made = await _runner(context, control_guard(), _ROUTES)
     stack.push_async_callback(made.cleanup)
     try:
-        await serve_control(made, address, desk.runtime.config.control_group)
+        await serve_control(made, address, context.runtime.config.control_group)
     except OSError as error:
         log.warning("control.unavailable", extra={"address": address, "error": str(error)})
         return None
     return address
 
 
-async def _http(stack: AsyncExitStack, desk: Desk) -> Listen | None:
-    http = desk.runtime.config.http
+async def _http(stack: AsyncExitStack, context: WebContext) -> Listen | None:
+    http = context.runtime.config.http
     if http.listen is None:
         return None
     tls = _tls_context(http.tls)
-    made = await _runner(desk, http_guard(desk, http.listen), _ROUTES)
+    made = await _runner(context, http_guard(context, http.listen), _ROUTES)
     stack.push_async_callback(made.cleanup)
     try:
         return await _listen(made, "http.listen", http.listen, tls)
@@ -99,11 +99,11 @@ async def _http(stack: AsyncExitStack, desk: Desk) -> Listen | None:
         return None
 
 
-async def _probes(stack: AsyncExitStack, desk: Desk) -> Listen | None:
-    at = desk.runtime.config.http.probes_listen
+async def _probes(stack: AsyncExitStack, context: WebContext) -> Listen | None:
+    at = context.runtime.config.http.probes_listen
     if at is None:
         return None
-    made = await _runner(desk, probes_guard(at), (probes.routes,))
+    made = await _runner(context, probes_guard(at), (probes.routes,))
     stack.push_async_callback(made.cleanup)
     return await _listen(made, "http.probes_listen", at, None)
 
@@ -124,11 +124,11 @@ _wire.addFilter(_Quiet())
 
 
 async def _runner(
-    desk: Desk, guard: Middleware, tables: Iterable[web.RouteTableDef]
+    context: WebContext, guard: Middleware, tables: Iterable[web.RouteTableDef]
 ) -> web.AppRunner:
     """An application behind *guard*, set up and served nowhere yet."""
     app = web.Application(middlewares=[problems, guard], client_max_size=LARGEST_BODY)
-    app[DESK] = desk
+    app[CONTEXT] = context
     app.on_response_prepare.append(add_headers)
     for table in tables:
         app.add_routes(table)

@@ -12,7 +12,7 @@ from aiohttp import web
 from bridge.core.cloudevent import CloudEvent
 from bridge.journal import Journal, SetAside, views
 from bridge.journal.store import Store
-from bridge.web.problems import Problem
+from bridge.web.problems import ProblemDetails
 
 _BATCH = 20
 _LINE_END = re.compile(rb"\r\n|\r|\n")
@@ -47,11 +47,11 @@ class Streams:
     def place(self, request: web.Request, journal: Journal) -> Generator[asyncio.Event]:
         """A place for one stream, and the event that wakes it."""
         if self.closed:
-            raise Problem(503, "The bridge is stopping.")
+            raise ProblemDetails(503, "The bridge is stopping.")
         self._wake_departed()
         if self.count >= self.most:
             sentence = f"There are {self.most} streams already, which is as many as there may be."
-            raise Problem(503, sentence, Retry_After="10")
+            raise ProblemDetails(503, sentence, Retry_After="10")
         with journal.news() as news:
             self._open[news] = request
             try:

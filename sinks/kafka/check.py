@@ -15,7 +15,7 @@ from aiokafka.protocol.types import Array, Boolean, Int16, Int32, Schema, String
 
 from bridge.plugins import Place, Unavailable
 from sinks._limit import batch_limit
-from sinks.kafka.connection import Door, hang_up
+from sinks.kafka.connection import Connector, hang_up
 from sinks.kafka.delivery import find_door
 from sinks.kafka.errors import verdict, why_not_connected
 from sinks.kafka.settings import KafkaSettings, Topics
@@ -107,27 +107,27 @@ async def check_sink(settings: KafkaSettings, place: Place) -> str:
     return await _check_topics(find_door(settings, place), topics, how, batch_limit(settings))
 
 
-async def _check_topics(door: Door, topics: list[str], who: str, limit: float) -> str:
+async def _check_topics(connector: Connector, topics: list[str], who: str, limit: float) -> str:
     try:
         async with asyncio.timeout(limit):
-            first = await door.enter()
+            first = await connector.enter()
             entered = f"reached {first.host}:{first.port} {who}"
             try:
-                answer = await _asked(door, first, topics)
+                answer = await _asked(connector, first, topics)
             finally:
                 hang_up(first)
             try:
                 found = [_found(*topic) for topic in answer.topics]
-                await _reach_leaders(door, answer, found)
+                await _reach_leaders(connector, answer, found)
             except Unavailable as error:
                 raise Unavailable(f"{entered}, but {error}") from None
             return f"{entered}; {_proved(found)}; nothing was published"
     except TimeoutError:
-        servers = ", ".join(f"{host}:{port}" for host, port in door.servers)
+        servers = ", ".join(f"{host}:{port}" for host, port in connector.servers)
         raise Unavailable(f"{servers}: no answer within {limit:g} s") from None
 
 
-async def _asked(door: Door, connection: AIOKafkaConnection, topics: list[str]) -> Any:
+async def _asked(connector: Connector, connection: AIOKafkaConnection, topics: list[str]) -> Any:
     """A topic that was made a moment ago is not known to every broker at once."""
     try:
         answer = await connection.send(AskTopics(topics))
@@ -137,7 +137,7 @@ async def _asked(door: Door, connection: AIOKafkaConnection, topics: list[str]) 
             await asyncio.sleep(_PAUSE)
             answer = await connection.send(AskTopics(topics))
     except Exception as error:  # noqa: BLE001  whatever a broker does to a request is its answer
-        reason = why_not_connected(error, door.patience)
+        reason = why_not_connected(error, connector.patience)
         raise Unavailable(f"{connection.host}:{connection.port}: {reason}") from None
     return answer
 
@@ -160,15 +160,15 @@ def _found(code: int, name: str, _internal: object, partitions: Any, *operations
     return _Topic(name, frozenset(leaders), writable)
 
 
-async def _reach_leaders(door: Door, answer: Any, found: list[_Topic]) -> None:
+async def _reach_leaders(connector: Connector, answer: Any, found: list[_Topic]) -> None:
     """At the addresses that the cluster gives for them: producers use no other."""
     addresses = {node: (host, port) for node, host, port, *_ in answer.brokers}
     for leader in sorted({leader for topic in found for leader in topic.leaders}):
         host, port = addresses[leader]
         try:
-            hang_up(await door.knock(host, port))
+            hang_up(await connector.knock(host, port))
         except Exception as error:  # noqa: BLE001  as above
-            reason = why_not_connected(error, door.patience)
+            reason = why_not_connected(error, connector.patience)
             raise Unavailable(f"it names broker {leader} at {host}:{port}: {reason}") from None
 
 

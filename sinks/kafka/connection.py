@@ -89,7 +89,7 @@ def _sasl(sasl: Sasl) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Door:
+class Connector:
     """Where to knock and what to say."""
 
     servers: list[tuple[str, int]]
@@ -169,17 +169,17 @@ def hang_up(connection: AIOKafkaConnection) -> None:
         writer.transport.abort()
 
 
-def use_door(client: Any, door: Door) -> None:
-    """Let an aiokafka client (of a producer or a consumer) come in by *door* when it starts."""
-    client.bootstrap = partial(_bootstrap, client, door)
+def use_connector(client: Any, connector: Connector) -> None:
+    """Let an aiokafka client (of a producer or a consumer) connect through *connector*."""
+    client.bootstrap = partial(_bootstrap, client, connector)
 
 
-async def _bootstrap(client: Any, door: Door) -> None:
-    connection = await door.enter()
+async def _bootstrap(client: Any, connector: Connector) -> None:
+    connection = await connector.enter()
     try:
         metadata = await connection.send(MetadataRequest([]))
     except _FAILURES as error:
-        reason = why_not_connected(error, door.patience)
+        reason = why_not_connected(error, connector.patience)
         raise Unavailable(f"{connection.host}:{connection.port}: {reason}") from None
     finally:
         hang_up(connection)

@@ -9,7 +9,7 @@ from typing import Any
 from aiokafka import AIOKafkaConsumer, TopicPartition, errors
 from aiokafka.protocol.fetch import FetchRequest
 
-from sinks.kafka.connection import Door, hang_up, use_door
+from sinks.kafka.connection import Connector, hang_up, use_connector
 
 LARGEST_FETCH = 4 * 1024 * 1024
 LARGEST_OF_PARTITION = 1024 * 1024
@@ -24,11 +24,11 @@ _UNREADABLE = (errors.CorruptRecordException, errors.UnsupportedCodecError)
 
 
 @asynccontextmanager
-async def consuming(door: Door, group: str | None) -> AsyncGenerator[AIOKafkaConsumer]:
+async def consuming(connector: Connector, group: str | None) -> AsyncGenerator[AIOKafkaConsumer]:
     """A started consumer that reads nothing yet, and starts nowhere without being told."""
     consumer = AIOKafkaConsumer(
-        bootstrap_servers=[f"{host}:{port}" for host, port in door.servers],
-        client_id=door.client_id,
+        bootstrap_servers=[f"{host}:{port}" for host, port in connector.servers],
+        client_id=connector.client_id,
         group_id=group,
         enable_auto_commit=False,
         auto_offset_reset="none",
@@ -36,13 +36,13 @@ async def consuming(door: Door, group: str | None) -> AsyncGenerator[AIOKafkaCon
         fetch_max_wait_ms=int(LONG_POLL * 1000),
         fetch_max_bytes=LARGEST_FETCH,
         max_partition_fetch_bytes=LARGEST_OF_PARTITION,
-        request_timeout_ms=int(door.patience * 1000),
+        request_timeout_ms=int(connector.patience * 1000),
         # Azure cuts connections that were silent for four minutes, and does not say so.
         metadata_max_age_ms=60_000,
         connections_max_idle_ms=180_000,
-        **door.login,
+        **connector.login,
     )
-    use_door(consumer._client, door)  # noqa: SLF001  it has no other name
+    use_connector(consumer._client, connector)  # noqa: SLF001  it has no other name
     try:
         await consumer.start()
         if group is not None:

@@ -26,7 +26,7 @@ from bridge.plugins import (
 )
 from sinks._limit import batch_limit
 from sinks.kafka.binding import Record, encode, encode_as
-from sinks.kafka.connection import Door, log_in
+from sinks.kafka.connection import Connector, log_in
 from sinks.kafka.errors import Lost, verdict
 from sinks.kafka.producer import LARGEST_REQUEST, largest_record, producing
 from sinks.kafka.settings import KafkaSettings, Topics
@@ -43,8 +43,8 @@ _Sent = tuple[str, Record, "asyncio.Future[Any]"]
 async def open_sink(settings: KafkaSettings, place: Place) -> AsyncGenerator[Send]:
     topics = Topics.fill(settings.topic, place)
     form = open_format(settings) if settings.format else None
-    door = find_door(settings, place)
-    session = Session(settings, topics, door, batch_limit(settings), form)
+    connector = find_door(settings, place)
+    session = OpenSink(settings, topics, connector, batch_limit(settings), form)
     try:
         await session.connect()
         yield session.send
@@ -52,9 +52,9 @@ async def open_sink(settings: KafkaSettings, place: Place) -> AsyncGenerator[Sen
         await session.disconnect()
 
 
-def find_door(settings: KafkaSettings, place: Place) -> Door:
+def find_door(settings: KafkaSettings, place: Place) -> Connector:
     """Raises `Unavailable` when a file with credentials cannot be used."""
-    return Door(
+    return Connector(
         servers=settings.servers,
         client_id=settings.name_client(place, "sink"),
         patience=batch_limit(settings) * _OF_LIMIT,
@@ -63,12 +63,12 @@ def find_door(settings: KafkaSettings, place: Place) -> Door:
 
 
 @dataclass
-class Session:
+class OpenSink:
     """A producer, exchanged for a new one when the credentials have changed."""
 
     settings: KafkaSettings
     topics: Topics
-    door: Door
+    connector: Connector
     limit: float
     """For one batch, and for connecting, in seconds."""
     form: Format | None = None
@@ -78,7 +78,7 @@ class Session:
     async def connect(self) -> None:
         try:
             async with asyncio.timeout(self.limit):
-                entering = producing(self.settings, self.door)
+                entering = producing(self.settings, self.connector)
                 self._producer = await self._stack.enter_async_context(entering)
         except TimeoutError:
             servers = ", ".join(self.settings.bootstrap_servers)
@@ -105,8 +105,8 @@ class Session:
             login = log_in(self.settings)
         except Unavailable:
             return
-        if login != self.door.login:
-            self.door = replace(self.door, login=login)
+        if login != self.connector.login:
+            self.connector = replace(self.connector, login=login)
             await self.disconnect()
             await self.connect()
 

@@ -22,8 +22,8 @@ class InvalidRecordError(errors.BrokerResponseError):  # type: ignore[misc]
 
 errors.kafka_errors.setdefault(InvalidRecordError.errno, InvalidRecordError)
 
-Verdict = Unavailable | Rejected
-_Say = Callable[[Exception, str], Verdict]
+Failure = Unavailable | Rejected
+_Say = Callable[[Exception, str], Failure]
 
 
 def _unavailable(text: str) -> _Say:
@@ -86,7 +86,7 @@ _VERDICTS: dict[type[BaseException], _Say] = {
 }
 
 
-def verdict(error: Exception, topic: str) -> Verdict:
+def verdict(error: Exception, topic: str) -> Failure:
     """What a record's error means for its CloudEvent."""
     for kind in type(error).__mro__:
         if kind in _VERDICTS:

@@ -9,7 +9,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 from aiokafka.protocol.admin import DescribeConfigsRequest
 
-from sinks.kafka.connection import Door, hang_up, use_door
+from sinks.kafka.connection import Connector, hang_up, use_connector
 from sinks.kafka.settings import KafkaSettings
 
 LARGEST_BATCH = 256 * 1024
@@ -27,22 +27,24 @@ _TOPIC_RESOURCE = 2
 
 
 @asynccontextmanager
-async def producing(settings: KafkaSettings, door: Door) -> AsyncGenerator[AIOKafkaProducer]:
+async def producing(
+    settings: KafkaSettings, connector: Connector
+) -> AsyncGenerator[AIOKafkaProducer]:
     """A started producer. Idempotence is off on purpose: see docs/sinks/kafka.md."""
     options: Mapping[str, Any] = _KEPT if settings.keep_connected else _NOT_KEPT
     producer = AIOKafkaProducer(
         bootstrap_servers=list(settings.bootstrap_servers),
-        client_id=door.client_id,
+        client_id=connector.client_id,
         acks="all",
         enable_idempotence=False,
-        request_timeout_ms=int(door.patience * 1000),
+        request_timeout_ms=int(connector.patience * 1000),
         compression_type=None if settings.compression == "none" else settings.compression,
         max_batch_size=LARGEST_BATCH,
         max_request_size=LARGEST_REQUEST,
         **options,
-        **door.login,
+        **connector.login,
     )
-    use_door(producer.client, door)
+    use_connector(producer.client, connector)
     deliveries = _Deliveries(producer)
     try:
         await producer.start()

@@ -19,7 +19,7 @@ from aiokafka.errors import (
 from pydantic import Field, field_validator
 
 from bridge.plugins import ApprovalSettings, Delivery, Listening, Place, SinkSettings, Unavailable
-from sinks.kafka.connection import Door, log_in
+from sinks.kafka.connection import Connector, log_in
 from sinks.kafka.consumer import after_unreadable, fetching, remembered
 from sinks.kafka.errors import refusal
 from sinks.kafka.settings import Connection, KafkaSettings, Topics, validate_topic
@@ -77,7 +77,7 @@ async def listen(
     settings: KafkaApprovals, place: Place, listening: Listening
 ) -> AsyncGenerator[AsyncIterator[Delivery]]:
     """Connected when entered; raises `Unavailable` when that cannot be."""
-    door = Door(
+    connector = Connector(
         servers=settings.servers,
         client_id=settings.name_client(replace(place, sink=listening.name), "approvals"),
         patience=PATIENCE,
@@ -88,7 +88,7 @@ async def listen(
         settings=settings,
         topic=topic,
         group=place.fill(settings.group) if settings.group else None,
-        door=door,
+        connector=connector,
         since=_began.setdefault((listening.name, topic), time.time()) - listening.lookback,
         places=remembered(listening.checkpoints, topic),
     )

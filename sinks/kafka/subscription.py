@@ -11,7 +11,7 @@ from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 
 from bridge.plugins import Unavailable
-from sinks.kafka.connection import Door, log_in
+from sinks.kafka.connection import Connector, log_in
 from sinks.kafka.consumer import behind, consuming, may_read, partitions_of, starts
 from sinks.kafka.errors import refusal
 from sinks.kafka.settings import Connection
@@ -31,7 +31,7 @@ class Seat:
     settings: Connection
     topic: str
     group: str | None
-    door: Door
+    connector: Connector
     since: float
     """What is older, by the wall clock, is not read from a partition without a place."""
     places: dict[int, int]
@@ -42,7 +42,7 @@ class Seat:
         """Raises `Unavailable` when we are not let in, or the topic is not for us to read."""
         try:
             async with asyncio.timeout(LIMIT):
-                entering = consuming(self.door, self.group)
+                entering = consuming(self.connector, self.group)
                 self.consumer = await self._stack.enter_async_context(entering)
                 found = await partitions_of(self.consumer, self.topic, LIMIT / 2)
                 await may_read(self.consumer, self.topic, found)
@@ -60,9 +60,9 @@ class Seat:
         try:
             login = log_in(self.settings)
         except Unavailable:
-            login = dict(self.door.login)
-        if login != self.door.login:
-            self.door = replace(self.door, login=login)
+            login = dict(self.connector.login)
+        if login != self.connector.login:
+            self.connector = replace(self.connector, login=login)
             await self.leave()
             await self.take()
         elif self.group is None:

@@ -27,7 +27,7 @@ Headers = list[tuple[str, bytes]]
 
 
 @dataclass(frozen=True)
-class Message:
+class MqttMessage:
     """`properties` are those of MQTT 5, by paho's names for them; MQTT 3.1.1 leaves them out."""
 
     topic: str
@@ -50,7 +50,7 @@ class Binding:
         """Raises `Unavailable` while a name is not known yet."""
         return self.place.fill(self.settings.topic, subject=subject)
 
-    def messages(self, cloudevent: CloudEvent, now: float) -> list[Message]:
+    def messages(self, cloudevent: CloudEvent, now: float) -> list[MqttMessage]:
         """The CloudEvent, and what takes its retained state away if the scheduled event has ended.
 
         Raises `Rejected` when its format has no words for it.
@@ -62,9 +62,9 @@ class Binding:
         if self._has_extras and kind in _PENDING:
             properties |= self._extras(cloudevent.data, kind, now)
         qos = self.settings.qos
-        said = Message(topic, payload, qos, keep and kind in _PENDING, properties)
+        said = MqttMessage(topic, payload, qos, keep and kind in _PENDING, properties)
         if keep and kind in _ENDED:
-            return [said, Message(topic, b"", qos, retain=True)]
+            return [said, MqttMessage(topic, b"", qos, retain=True)]
         return [said]
 
     def _content(self, cloudevent: CloudEvent) -> tuple[bytes, dict[str, Any]]:
@@ -134,19 +134,19 @@ class Presence:
         names = {"observer": place.names.get("observer"), "vmId": place.names.get("vm_id")}
         return cls(topic, settings.qos, {**names, "client": client_id})
 
-    def online(self, now: datetime | None = None) -> Message:
+    def online(self, now: datetime | None = None) -> MqttMessage:
         return self._message("online", since=_written(now))
 
-    def offline(self, now: datetime | None = None) -> Message:
+    def offline(self, now: datetime | None = None) -> MqttMessage:
         return self._message("offline", since=_written(now), reason="stopped")
 
-    def will(self) -> Message:
+    def will(self) -> MqttMessage:
         """What the server says for us, it does not know when."""
         return self._message("offline", since=None, reason="lost")
 
-    def _message(self, status: str, **more: Any) -> Message:
+    def _message(self, status: str, **more: Any) -> MqttMessage:
         body = json.dumps({"status": status, **self.who, **more}).encode()
-        return Message(self.topic, body, self.qos, retain=True, properties=_OF_PRESENCE)
+        return MqttMessage(self.topic, body, self.qos, retain=True, properties=_OF_PRESENCE)
 
 
 def _written(now: datetime | None) -> str:

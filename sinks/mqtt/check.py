@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from bridge.plugins import Place
-from sinks.mqtt.delivery import Session
+from sinks.mqtt.delivery import OpenSink
 from sinks.mqtt.settings import MqttSettings
 
 
@@ -12,7 +12,7 @@ async def check_sink(settings: MqttSettings, place: Place) -> str:
 
     Under a client id of its own: the bridge's would end the connection of one that runs.
     """
-    session = Session.begin(settings, place)
+    session = OpenSink.begin(settings, place)
     session = replace(session, client_id=f"{session.client_id}-check", presence=None)
     try:
         await session.connect()

@@ -2,7 +2,7 @@
 
 The sink and the approval source both stand on it:
 
-    client = Client(door, Terms(), will=…, heard=…)
+    client = Client(connector, Terms(), will=…, heard=…)
     try:
         greeting = await client.connect()      # raises Unavailable, with the reason in words
         answer = await client.publish(message)
@@ -24,9 +24,16 @@ from typing import Any
 from paho.mqtt.client import MQTTMessage
 
 from bridge.plugins import Unavailable
-from sinks.mqtt.binding import Message
-from sinks.mqtt.connection import Door
-from sinks.mqtt.errors import Answer, Greeting, Lost, connection_ended, not_connected, not_let_in
+from sinks.mqtt.binding import MqttMessage
+from sinks.mqtt.connection import Connector
+from sinks.mqtt.errors import (
+    Acknowledgement,
+    Greeting,
+    Lost,
+    connection_ended,
+    not_connected,
+    not_let_in,
+)
 from sinks.mqtt.network import Network, Terms
 
 WINDOW = 20
@@ -41,13 +48,13 @@ class Client:
 
     def __init__(
         self,
-        door: Door,
+        connector: Connector,
         terms: Terms | None = None,
         *,
-        will: Message | None = None,
+        will: MqttMessage | None = None,
         heard: Callable[[MQTTMessage], None] | None = None,
     ) -> None:
-        self._door, self._heard = door, heard
+        self._door, self._heard = connector, heard
         self._loop = asyncio.get_running_loop()
         self.greeting = Greeting()
         self.lost: asyncio.Future[Unavailable] = self._loop.create_future()
@@ -55,7 +62,7 @@ class Client:
         self._answers: dict[int, asyncio.Future[Any]] = {}
         self._window = asyncio.Semaphore(WINDOW)
         self._thread: Any = None
-        self._network = Network(door, terms or Terms(), self._on_ended)
+        self._network = Network(connector, terms or Terms(), self._on_ended)
         self._network.on_connect = self._on_connect
         self._network.on_disconnect = self._on_disconnect
         self._network.on_publish = self._on_publish
@@ -78,7 +85,7 @@ class Client:
                 self.give_up(Lost("nobody waits for the connection any more"))
         return self.greeting
 
-    async def publish(self, message: Message) -> Answer:
+    async def publish(self, message: MqttMessage) -> Acknowledgement:
         """The server's answer; with QoS 0 that it is sent. Raises `Lost` when there is none.
 
         An answer that is no longer waited for makes the connection useless: nobody knows how many
@@ -88,23 +95,23 @@ class Client:
             self._must_be_there()
             code, number = self._network.send(message)
             try:
-                answer: Answer = await self._answer(code, number)
+                answer: Acknowledgement = await self._answer(code, number)
             except asyncio.CancelledError:
                 self.give_up(Lost("the server did not acknowledge in time"))
                 raise
             return answer
 
-    async def subscribe(self, topics: Mapping[str, int]) -> list[Answer]:
+    async def subscribe(self, topics: Mapping[str, int]) -> list[Acknowledgement]:
         """The server's answer for each filter, in their order. Raises `Lost` when there is none."""
         self._must_be_there()
         code, number = self._network.subscribe(list(topics.items()))
-        answers: list[Answer] = await self._answer(code, number or 0)
+        answers: list[Acknowledgement] = await self._answer(code, number or 0)
         return answers
 
     def acknowledge(self, message: MQTTMessage) -> None:
         self._network.ack(message.mid, message.qos)
 
-    def size(self, message: Message) -> int:
+    def size(self, message: MqttMessage) -> int:
         """Bytes of the packet that carries it."""
         return self._network.size(message)
 
@@ -152,7 +159,7 @@ class Client:
 
     # --- In the event loop, told by the thread ----------------------------------------------------
 
-    def _greet(self, answer: Answer, greeting: Greeting) -> None:
+    def _greet(self, answer: Acknowledgement, greeting: Greeting) -> None:
         if self._greeted.done():
             return
         if not answer.ok:
@@ -167,7 +174,7 @@ class Client:
         if answer is not None and not answer.done():
             answer.set_result(result)
 
-    def _disconnected(self, answer: Answer, *, by_server: bool) -> None:
+    def _disconnected(self, answer: Acknowledgement, *, by_server: bool) -> None:
         if by_server:
             self._end(connection_ended(answer.code, self._door.client_id, answer.said))
         elif not self._greeted.done():
@@ -202,18 +209,18 @@ class Client:
 
     def _on_connect(self, _c: Any, _u: Any, flags: Any, code: Any, properties: Any) -> None:
         greeting = Greeting.read(flags, properties)
-        self._tell(self._greet, Answer.read(code, properties), greeting)
+        self._tell(self._greet, Acknowledgement.read(code, properties), greeting)
 
     def _on_disconnect(self, _c: Any, _u: Any, flags: Any, code: Any, properties: Any) -> None:
         by_server = flags.is_disconnect_packet_from_server
-        answer = Answer.read(code, properties)
+        answer = Acknowledgement.read(code, properties)
         self._tell(lambda: self._disconnected(answer, by_server=by_server))
 
     def _on_publish(self, _c: Any, _u: Any, number: int, code: Any, properties: Any) -> None:
-        self._tell(self._settle, number, Answer.read(code, properties))
+        self._tell(self._settle, number, Acknowledgement.read(code, properties))
 
     def _on_subscribe(self, _c: Any, _u: Any, number: int, codes: Any, properties: Any) -> None:
-        self._tell(self._settle, number, [Answer.read(code, properties) for code in codes])
+        self._tell(self._settle, number, [Acknowledgement.read(code, properties) for code in codes])
 
     def _on_message(self, _c: Any, _u: Any, message: MQTTMessage) -> None:
         if self._heard is not None:

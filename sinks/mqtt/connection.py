@@ -51,7 +51,7 @@ def _header(name: str, connection: Connection) -> str:
 
 
 @dataclass(frozen=True)
-class Door:
+class Connector:
     """One server, and who comes in."""
 
     host: str
@@ -68,11 +68,11 @@ class Door:
     """Of the WebSocket; None: no WebSocket."""
 
 
-def find_door(connection: Connection, client_id: str, patience: float) -> Door:
+def find_door(connection: Connection, client_id: str, patience: float) -> Connector:
     """Raises `Unavailable` when a file with credentials cannot be used."""
     host, port = connection.address
     websockets = connection.transport == "websockets"
-    return Door(
+    return Connector(
         host=host,
         port=port,
         server=connection.server,

@@ -11,7 +11,7 @@ from typing import Self
 
 from bridge.plugins import CloudEvent, Place, Rejected, Result, Send, Unavailable, open_format
 from sinks._limit import batch_limit
-from sinks.mqtt.binding import Binding, Message, Presence
+from sinks.mqtt.binding import Binding, MqttMessage, Presence
 from sinks.mqtt.client import GRACE, Client
 from sinks.mqtt.connection import Login, find_door, log_in
 from sinks.mqtt.errors import SLOW, Greeting, Lost, message_refused
@@ -25,7 +25,7 @@ _OF_LIMIT = 0.8
 
 @asynccontextmanager
 async def open_sink(settings: MqttSettings, place: Place) -> AsyncGenerator[Send]:
-    session = Session.begin(settings, place)
+    session = OpenSink.begin(settings, place)
     try:
         await session.connect()
         yield session.send
@@ -34,7 +34,7 @@ async def open_sink(settings: MqttSettings, place: Place) -> AsyncGenerator[Send
 
 
 @dataclass
-class Session:
+class OpenSink:
     """A connection, exchanged for a new one when the credentials have changed."""
 
     settings: MqttSettings
@@ -64,10 +64,10 @@ class Session:
         return cls(settings, binding, client_id, presence, batch_limit(settings), place.lost)
 
     async def connect(self) -> Greeting:
-        door = find_door(self.settings, self.client_id, self.limit * _OF_LIMIT)
-        self._login = door.login
+        connector = find_door(self.settings, self.client_id, self.limit * _OF_LIMIT)
+        self._login = connector.login
         will = self.presence.will() if self.presence else None
-        self._client = Client(door, will=will)
+        self._client = Client(connector, will=will)
         self._client.lost.add_done_callback(partial(self._ended, self._client))
         greeting = await self._client.connect()
         _demand(self.settings, greeting)
@@ -123,7 +123,7 @@ class Session:
             await self.disconnect()
             await self.connect()
 
-    async def _announce(self, birth: Message) -> None:
+    async def _announce(self, birth: MqttMessage) -> None:
         """That a server does not want to know of us keeps no news from it."""
         result = await self._publish(birth)
         if isinstance(result, Lost):
@@ -145,7 +145,7 @@ class Session:
             result = result or not_cleared
         return result
 
-    async def _publish(self, message: Message) -> Unavailable | Rejected | None:
+    async def _publish(self, message: MqttMessage) -> Unavailable | Rejected | None:
         client = self._client
         if client is None:
             return Lost("the connection is closed")

@@ -136,7 +136,7 @@ def not_connected(error: BaseException | None, where: str) -> Unavailable:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Acknowledgement:
     """A reason code, of MQTT 5 whatever the version, and the server's own words if it has any."""
 
     code: int

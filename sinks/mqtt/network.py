@@ -17,8 +17,8 @@ from paho.mqtt.exception import MalformedPacket
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties as PahoProperties
 
-from sinks.mqtt.binding import Message
-from sinks.mqtt.connection import Door
+from sinks.mqtt.binding import MqttMessage
+from sinks.mqtt.connection import Connector
 
 Properties: Any = PahoProperties
 """Without the hints that paho has not given it."""
@@ -104,43 +104,45 @@ class Network(Reading):
     bridge may have sent something newer, and it keeps to itself why it cannot connect.
     """
 
-    def __init__(self, door: Door, terms: Terms, ended: Callable[[Exception | None], None]) -> None:
-        five = door.version == "5"
+    def __init__(
+        self, connector: Connector, terms: Terms, ended: Callable[[Exception | None], None]
+    ) -> None:
+        five = connector.version == "5"
         super().__init__(
             CallbackAPIVersion.VERSION2,
-            door.client_id,
+            connector.client_id,
             clean_session=None if five else terms.clean,
             protocol=MQTTProtocolVersion.MQTTv5 if five else MQTTProtocolVersion.MQTTv311,
-            transport="tcp" if door.path is None else "websockets",
+            transport="tcp" if connector.path is None else "websockets",
             reconnect_on_failure=False,
             manual_ack=True,
         )
-        self._door, self._terms, self._ended = door, terms, ended
+        self._door, self._terms, self._ended = connector, terms, ended
         self._fresh: Any = None
         self._cut_off = False
         self.on_socket_open = self._opened
         self.max_inflight_messages = 0  # nothing waits in paho: the window is ours
-        self.connect_timeout = door.patience
+        self.connect_timeout = connector.patience
         self.largest = terms.largest
-        self.username_pw_set(door.login.username, door.login.password)
-        if door.login.context is not None:
-            self.tls_set_context(door.login.context)
-        if door.path is not None:
-            self.ws_set_options(door.path, dict(door.login.headers))
+        self.username_pw_set(connector.login.username, connector.login.password)
+        if connector.login.context is not None:
+            self.tls_set_context(connector.login.context)
+        if connector.path is not None:
+            self.ws_set_options(connector.path, dict(connector.login.headers))
 
-    def will(self, message: Message) -> None:
+    def will(self, message: MqttMessage) -> None:
         """Let the server publish *message* if we go without a word. Before `start`."""
         properties = self._properties(message, PacketTypes.WILLMESSAGE)
         self.will_set(message.topic, message.payload, message.qos, message.retain, properties)
 
     def start(self) -> threading.Thread | None:
         """Begin to connect; the thread, or None when it is over already."""
-        door, terms = self._door, self._terms
-        five = door.version == "5"
+        connector, terms = self._door, self._terms
+        five = connector.version == "5"
         self.connect_async(
-            door.host,
-            door.port,
-            door.keep_alive,
+            connector.host,
+            connector.port,
+            connector.keep_alive,
             clean_start=terms.clean,
             properties=_asking(terms) if five else None,
         )
@@ -159,13 +161,13 @@ class Network(Reading):
             self._ended(None)
         return MQTTErrorCode.MQTT_ERR_SUCCESS
 
-    def send(self, message: Message) -> tuple[int, int]:
+    def send(self, message: MqttMessage) -> tuple[int, int]:
         """The return code of paho, and the number under which the acknowledgement comes."""
         properties = self._properties(message, PacketTypes.PUBLISH)
         info = self.publish(message.topic, message.payload, message.qos, message.retain, properties)
         return info.rc, info.mid
 
-    def size(self, message: Message) -> int:
+    def size(self, message: MqttMessage) -> int:
         """Bytes of the packet that carries it."""
         properties = self._properties(message, PacketTypes.PUBLISH)
         extra = 0 if properties is None else len(properties.pack())
@@ -211,7 +213,7 @@ class Network(Reading):
         wrapped.do_handshake()
         return wrapped
 
-    def _properties(self, message: Message, kind: int) -> Any:
+    def _properties(self, message: MqttMessage, kind: int) -> Any:
         if self._door.version != "5":
             return None
         properties = Properties(kind)

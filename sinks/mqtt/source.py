@@ -27,7 +27,7 @@ from bridge.plugins import (
 )
 from sinks.mqtt.binding import Arrival, body_of, headers_of
 from sinks.mqtt.client import Client
-from sinks.mqtt.connection import Door, find_door
+from sinks.mqtt.connection import Connector, find_door
 from sinks.mqtt.errors import SLOW, subscription_refused
 from sinks.mqtt.network import Terms
 from sinks.mqtt.settings import ClientId, Connection, MqttSettings, name_client
@@ -92,9 +92,9 @@ async def listen(
 ) -> AsyncGenerator[AsyncIterator[Delivery]]:
     """Subscribed when entered; raises `Unavailable` when that cannot be."""
     client_id = _client_id(settings, replace(place, sink=listening.name))
-    door = find_door(settings, client_id, PATIENCE)
+    connector = find_door(settings, client_id, PATIENCE)
     signed = settings.trust == "signed"
-    seat = Seat(door, place.fill(settings.topic), int(settings.session_expiry), signed=signed)
+    seat = Seat(connector, place.fill(settings.topic), int(settings.session_expiry), signed=signed)
     try:
         await seat.take()
         async with aclosing(seat.deliveries(listening)) as deliveries:
@@ -114,8 +114,8 @@ def _client_id(settings: MqttApprovals, place: Place) -> str:
 class Ear(Client):
     """One that may keep the server waiting: no room, no reading, so that a flood stays outside."""
 
-    def __init__(self, door: Door, terms: Terms) -> None:
-        super().__init__(door, terms, heard=self._arrive)
+    def __init__(self, connector: Connector, terms: Terms) -> None:
+        super().__init__(connector, terms, heard=self._arrive)
         self.arrived: deque[MQTTMessage] = deque()
         self.news = asyncio.Event()
         self.lost.add_done_callback(lambda _: self.news.set())
@@ -149,11 +149,11 @@ class Ear(Client):
 class Seat:
     """Where one bridge listens. `topic` may hold wildcards, and be shared."""
 
-    def __init__(self, door: Door, topic: str, expiry: int, *, signed: bool) -> None:
-        self._door, self._topic, self._signed = door, topic, signed
+    def __init__(self, connector: Connector, topic: str, expiry: int, *, signed: bool) -> None:
+        self._door, self._topic, self._signed = connector, topic, signed
         self._filter = unshared(topic)
         terms = Terms(clean=False, expiry=expiry, receive_maximum=WINDOW, largest=LARGEST)
-        self._ear = Ear(door, terms)
+        self._ear = Ear(connector, terms)
         self._asking: asyncio.Task[None] | None = None
 
     async def take(self) -> None:

@@ -13,7 +13,7 @@ from yarl import URL
 
 from bridge.plugins import TLS, Place, Unavailable, read_object, read_secret
 from sinks import _http
-from sinks.splunk.errors import Answer, Verdict, indexed, judge, takes_token, unanswered
+from sinks.splunk.errors import CollectorResponse, Outcome, indexed, judge, takes_token, unanswered
 from sinks.splunk.settings import SplunkSettings
 
 LARGEST_ANSWER = 256 * 1024
@@ -37,7 +37,7 @@ class Collector:
         async with _http.client(1) as http:
             yield cls(settings, name_channel(settings, place), http)
 
-    async def post(self, events: Sequence[bytes]) -> Verdict:
+    async def post(self, events: Sequence[bytes]) -> Outcome:
         """Envelopes one after the other, as the collector wants them: not an array."""
         token = self._token()
         return judge(await self._ask("event", token, b"".join(events)), token)
@@ -63,7 +63,7 @@ class Collector:
             raise Unavailable("token has characters that no token has")
         return token
 
-    async def _ask(self, endpoint: str, token: str, body: bytes) -> Answer:
+    async def _ask(self, endpoint: str, token: str, body: bytes) -> CollectorResponse:
         settings = self.settings
         headers = {"Authorization": f"Splunk {token}", "X-Splunk-Request-Channel": self.channel}
         headers["Content-Type"] = "application/json; charset=utf-8"
@@ -91,7 +91,7 @@ def name_channel(settings: SplunkSettings, place: Place) -> str:
     return str(uuid5(_CHANNELS, f"{vm}/{place.sink}"))
 
 
-async def _heard(response: aiohttp.ClientResponse) -> Answer:
+async def _heard(response: aiohttp.ClientResponse) -> CollectorResponse:
     body = bytearray()
     async for part in response.content.iter_chunked(LARGEST_ANSWER):
         body += part
@@ -99,4 +99,4 @@ async def _heard(response: aiohttp.ClientResponse) -> Answer:
             response.close()
             break
     retry_after = response.headers.get("Retry-After")
-    return Answer(response.status, read_object(bytes(body)), retry_after)
+    return CollectorResponse(response.status, read_object(bytes(body)), retry_after)

@@ -10,7 +10,7 @@ from bridge.plugins import CloudEvent, Format, Place, Rejected, Result, Send, Un
 from sinks._limit import batch_limit
 from sinks.splunk.binding import open_envelopes
 from sinks.splunk.connection import Collector
-from sinks.splunk.errors import SLOW, Accepted, Refused, Verdict
+from sinks.splunk.errors import SLOW, Accepted, Outcome, Refused
 from sinks.splunk.settings import SplunkSettings
 
 PATIENCE = 300.0
@@ -27,7 +27,7 @@ async def open_sink(settings: SplunkSettings, place: Place) -> AsyncGenerator[Se
         if settings.acknowledge:
             # A token without receipts would take the same events again and again.
             await collector.acknowledge()
-        yield Session(collector, open_envelopes(settings), batch_limit(settings)).send
+        yield OpenSink(collector, open_envelopes(settings), batch_limit(settings)).send
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class _Item:
 
 
 @dataclass(slots=True)
-class Session:
+class OpenSink:
     """`limit` is for one batch, in seconds.
 
     Receipts outlive a batch: what was accepted is asked for, rather than sent a second time.
@@ -117,7 +117,7 @@ class Session:
                 waiting += _without_guilty(part, verdict, results)
         return None
 
-    async def _try(self, part: Sequence[_Item]) -> Verdict:
+    async def _try(self, part: Sequence[_Item]) -> Outcome:
         try:
             verdict = await self.collector.post([item.envelope for item in part])
         except Unavailable as error:

@@ -40,7 +40,7 @@ _SECONDS = re.compile(r"\d{1,5}")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class CollectorResponse:
     """A status, the JSON object that came with it (else an empty one), and `Retry-After`."""
 
     status: int
@@ -67,7 +67,7 @@ class Refused:
     number: int | None = None
 
 
-Verdict = Accepted | Refused | Unavailable
+Outcome = Accepted | Refused | Unavailable
 
 
 def unanswered(error: BaseException, url: str) -> Unavailable:
@@ -75,7 +75,7 @@ def unanswered(error: BaseException, url: str) -> Unavailable:
     return Unavailable(f"{url}: {_http.why(error)}")
 
 
-def judge(answer: Answer, *secrets: str) -> Verdict:
+def judge(answer: CollectorResponse, *secrets: str) -> Outcome:
     """What became of a request with events; *secrets* are not repeated."""
     code, status = answer.code, answer.status
     if status == 200 and code == _SUCCESS:
@@ -88,14 +88,14 @@ def judge(answer: Answer, *secrets: str) -> Verdict:
     return _not_now(answer, said)
 
 
-def takes_token(answer: Answer, *secrets: str) -> None:
+def takes_token(answer: CollectorResponse, *secrets: str) -> None:
     """An empty request gets past the token and no further. Raises `Unavailable` if not so far."""
     if answer.status == 400 and answer.code == _NO_DATA:
         return
     raise _not_now(answer, _words(answer, secrets))
 
 
-def indexed(answer: Answer, *secrets: str) -> set[int]:
+def indexed(answer: CollectorResponse, *secrets: str) -> set[int]:
     """The receipts that are settled. Raises `Unavailable` when that is not what it says."""
     found = answer.said.get("acks")
     if answer.status != 200 or not isinstance(found, Mapping):
@@ -103,7 +103,7 @@ def indexed(answer: Answer, *secrets: str) -> set[int]:
     return {int(name) for name, done in found.items() if done is True and name.isdecimal()}
 
 
-def _not_now(answer: Answer, said: str) -> Unavailable:
+def _not_now(answer: CollectorResponse, said: str) -> Unavailable:
     status = answer.status
     why = _TO_MEND.get(-1 if answer.code is None else answer.code) or _BY_STATUS.get(status)
     if why is not None and status < 500:
@@ -116,7 +116,7 @@ def _not_now(answer: Answer, said: str) -> Unavailable:
     return Unavailable(f"it cannot take it now ({said})", retry_after=wait)
 
 
-def _words(answer: Answer, secrets: tuple[str, ...]) -> str:
+def _words(answer: CollectorResponse, secrets: tuple[str, ...]) -> str:
     """Its status, and its own text in one line of bounded length."""
     text = answer.said.get("text")
     said = str(text) if isinstance(text, str) else ""

@@ -13,7 +13,7 @@ LARGEST_BATCH = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class HttpMessage:
     """The body of one request, its headers, and where its CloudEvents stand in what is sent."""
 
     id: str
@@ -31,7 +31,7 @@ def messages(
     mode: Literal["structured", "binary", "batch"],
     form: Format,
     size: int,
-) -> tuple[list[Message], Unsaid]:
+) -> tuple[list[HttpMessage], Unsaid]:
     if mode == "binary":
         return [_binary(place, cloudevent) for place, cloudevent in enumerate(batch)], {}
     if mode == "batch":
@@ -40,24 +40,24 @@ def messages(
     return _formatted(batch, form)
 
 
-def alone(message: Message, batch: Sequence[CloudEvent]) -> list[Message]:
+def alone(message: HttpMessage, batch: Sequence[CloudEvent]) -> list[HttpMessage]:
     """Each CloudEvent of a batch in a batch of its own."""
     return [_together([(place, batch[place])]) for place in message.places]
 
 
-def _formatted(batch: Sequence[CloudEvent], form: Format) -> tuple[list[Message], Unsaid]:
-    made: list[Message] = []
+def _formatted(batch: Sequence[CloudEvent], form: Format) -> tuple[list[HttpMessage], Unsaid]:
+    made: list[HttpMessage] = []
     unsaid: Unsaid = {}
     for place, said in enumerate(form.encode_each(batch)):
         if isinstance(said, bytes):
             headers = {"Content-Type": form.content_type}
-            made.append(Message(batch[place].id, headers, said, (place,)))
+            made.append(HttpMessage(batch[place].id, headers, said, (place,)))
         else:
             unsaid[place] = said
     return made, unsaid
 
 
-def _binary(place: int, cloudevent: CloudEvent) -> Message:
+def _binary(place: int, cloudevent: CloudEvent) -> HttpMessage:
     # Imported here: the other modes start faster without.
     from cloudevents.core.bindings import http  # noqa: PLC0415
     from cloudevents.core.formats.json import JSONFormat  # noqa: PLC0415
@@ -67,12 +67,14 @@ def _binary(place: int, cloudevent: CloudEvent) -> Message:
     data = attributes.pop("data")
     attributes["time"] = datetime.fromisoformat(attributes["time"])
     message = http.to_binary(SdkEvent(attributes, data), JSONFormat())
-    return Message(cloudevent.id, message.headers, message.body, (place,))
+    return HttpMessage(cloudevent.id, message.headers, message.body, (place,))
 
 
-def _together(part: Sequence[tuple[int, CloudEvent]]) -> Message:
+def _together(part: Sequence[tuple[int, CloudEvent]]) -> HttpMessage:
     body = b"[%b]" % b",".join(cloudevent.body for _, cloudevent in part)
-    return Message(part[0][1].id, {"Content-Type": BATCH}, body, tuple(place for place, _ in part))
+    return HttpMessage(
+        part[0][1].id, {"Content-Type": BATCH}, body, tuple(place for place, _ in part)
+    )
 
 
 def _parted(

@@ -2,14 +2,14 @@
 
 from bridge.plugins import Place
 from sinks.webhook.connection import client
-from sinks.webhook.delivery import Session
+from sinks.webhook.delivery import OpenSink
 from sinks.webhook.settings import WebhookSettings
 
 
 async def check_sink(settings: WebhookSettings, place: Place) -> str:
     """One sentence of what was proved. Raises `Unavailable` as sending would."""
     async with client(settings) as http:
-        session = Session.begin(settings, place, http)
+        session = OpenSink.begin(settings, place, http)
         line = await session.connect()
         how = "over TLS" if line.target.secure else "without TLS"
         reached = f"reached {line.target.origin} {how}"

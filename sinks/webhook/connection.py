@@ -12,7 +12,7 @@ from yarl import URL
 from bridge.plugins import TLS, Place
 from sinks import _http
 from sinks.webhook.credentials import Credentials, present
-from sinks.webhook.errors import Answer, unanswered
+from sinks.webhook.errors import Response, unanswered
 from sinks.webhook.settings import WebhookSettings
 from sinks.webhook.urls import Target
 
@@ -43,7 +43,7 @@ class Line:
     def hidden(self) -> tuple[str, ...]:
         return (*self.target.hidden, *self.credentials.hidden)
 
-    async def ask(self, method: str, headers: Mapping[str, str], body: bytes = b"") -> Answer:
+    async def ask(self, method: str, headers: Mapping[str, str], body: bytes = b"") -> Response:
         """Raises `Unavailable` when there is no answer; what the answer means is not said here."""
         try:
             async with self._http.request(
@@ -76,11 +76,11 @@ async def dial(http: aiohttp.ClientSession, settings: WebhookSettings, place: Pl
     return Line(target, credentials, url, http, options, anonymous)
 
 
-async def _heard(response: aiohttp.ClientResponse) -> Answer:
+async def _heard(response: aiohttp.ClientResponse) -> Response:
     """The status decides, so neither a body without end nor one that breaks off changes it."""
     body = b"" if response.content.at_eof() else await _read(response)
     packed = "Content-Encoding" in response.headers
-    return Answer(
+    return Response(
         response.status,
         b"" if packed else body,
         retry_after=response.headers.get("Retry-After"),

@@ -24,9 +24,9 @@ from bridge.plugins import (
 )
 from sinks._limit import batch_limit
 from sinks.webhook import handshake
-from sinks.webhook.binding import Message, alone, messages
+from sinks.webhook.binding import HttpMessage, alone, messages
 from sinks.webhook.connection import Line, client, dial
-from sinks.webhook.errors import Answer, Judgement, judge
+from sinks.webhook.errors import Meaning, Response, judge
 from sinks.webhook.handshake import Pace
 from sinks.webhook.settings import WebhookSettings
 
@@ -34,7 +34,7 @@ from sinks.webhook.settings import WebhookSettings
 @asynccontextmanager
 async def open_sink(settings: WebhookSettings, place: Place) -> AsyncGenerator[Send]:
     async with client(settings) as http:
-        session = Session.begin(settings, place, http)
+        session = OpenSink.begin(settings, place, http)
         if settings.handshake != "off":
             await session.connect()
         yield session.send
@@ -49,7 +49,7 @@ class _Halt:
 
 
 @dataclass(slots=True)
-class Session:
+class OpenSink:
     """What is known of the receiver while the sink is entered."""
 
     settings: WebhookSettings
@@ -104,7 +104,7 @@ class Session:
                 group.create_task(work(), name=f"webhook-{number}")
 
     async def _settle(
-        self, line: Line, message: Message, batch: Sequence[CloudEvent], results: list[Result]
+        self, line: Line, message: HttpMessage, batch: Sequence[CloudEvent], results: list[Result]
     ) -> None:
         def note(result: Result) -> None:
             for place in message.places:
@@ -132,7 +132,7 @@ class Session:
             return None
         return Unavailable(f"at most {self._pace.rate} requests a minute", retry_after=wait)
 
-    async def _post(self, line: Line, message: Message) -> Unavailable | Rejected | None:
+    async def _post(self, line: Line, message: HttpMessage) -> Unavailable | Rejected | None:
         headers = dict(message.headers)
         if line.credentials.keys:
             now = int(time.time())
@@ -145,7 +145,7 @@ class Session:
             return problem
         return self._heed(line, answer).result
 
-    def _heed(self, line: Line, answer: Answer) -> Judgement:
+    def _heed(self, line: Line, answer: Response) -> Meaning:
         judged = judge(answer, datetime.now(UTC), line.hidden)
         if answer.status in {401, 403} and self.settings.tokens is not None:
             self.settings.tokens.forget()

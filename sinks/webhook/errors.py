@@ -21,7 +21,7 @@ _OF_ENDPOINT = {*_CREDENTIALS, 410, 429}
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Response:
     """A status, and of the rest what matters; None where a header was not there."""
 
     status: int
@@ -34,7 +34,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class Meaning:
     """The result, and whether it is meant for the whole endpoint: then nothing more is sent."""
 
     result: Unavailable | Rejected | None
@@ -53,21 +53,21 @@ def unanswered(error: BaseException, where: str, *, anonymous: bool = False) -> 
     return Unavailable(f"{where}: {why}")
 
 
-def judge(answer: Answer, now: datetime, hidden: Iterable[str] = ()) -> Judgement:
+def judge(answer: Response, now: datetime, hidden: Iterable[str] = ()) -> Meaning:
     """*hidden* is what the answer may repeat of our secrets."""
     status = answer.status
     if 200 <= status < 300:
-        return Judgement(None)
+        return Meaning(None)
     said = f"it answered {status}{_words(answer.body, hidden)}"
     if status in _OF_ENDPOINT or (status == 503 and answer.retry_after is not None):
-        return Judgement(_of_endpoint(answer, said, now), halts=True)
+        return Meaning(_of_endpoint(answer, said, now), halts=True)
     if 300 <= status < 400:
-        return Judgement(Rejected(_moved(answer)))
+        return Meaning(Rejected(_moved(answer)))
     never = 400 <= status < 500 and status != 408
-    return Judgement(Rejected(said) if never else Unavailable(said))
+    return Meaning(Rejected(said) if never else Unavailable(said))
 
 
-def _of_endpoint(answer: Answer, said: str, now: datetime) -> Unavailable:
+def _of_endpoint(answer: Response, said: str, now: datetime) -> Unavailable:
     """What holds for every CloudEvent, so that none of them is to blame."""
     if answer.status == 410:
         return Gone(f"{said}: it wants no more CloudEvents")
@@ -78,7 +78,7 @@ def _of_endpoint(answer: Answer, said: str, now: datetime) -> Unavailable:
     return Unavailable(f"{said}, to come back in {wait:g} s", retry_after=wait)
 
 
-def pause(answer: Answer, now: datetime) -> float:
+def pause(answer: Response, now: datetime) -> float:
     """Seconds that the receiver wants to be left alone, by its own clock if it shows one."""
     asked = (answer.retry_after or "").strip()
     if _SECONDS.fullmatch(asked):
@@ -98,7 +98,7 @@ def _moment(text: str | None) -> datetime | None:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def _moved(answer: Answer) -> str:
+def _moved(answer: Response) -> str:
     """Where to, by its host alone: the rest of a URL may hold secrets."""
     try:
         host = urlsplit(answer.location or "").hostname or ""

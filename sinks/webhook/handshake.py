@@ -5,7 +5,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from bridge.plugins import Unavailable
-from sinks.webhook.errors import Answer
+from sinks.webhook.errors import Response
 
 SLOW = 10
 """Requests a minute to a receiver that does not know of the handshake, or has not agreed."""
@@ -27,7 +27,7 @@ def request(origin: str, rate: int | None) -> dict[str, str]:
     return {"WebHook-Request-Origin": origin, **asked}
 
 
-def read_consent(answer: Answer, origin: str, rate: int | None) -> Consent:
+def read_consent(answer: Response, origin: str, rate: int | None) -> Consent:
     """The header decides, whatever the status is."""
     allowed = (answer.allowed_origin or "").strip().lower()
     if allowed not in {"*", origin.lower()}:
@@ -43,7 +43,7 @@ def _agreed(allowed: str, asked: int | None) -> int | None:
     return most if asked is None else min(most, asked)
 
 
-def refusal(consent: Consent, answer: Answer, judged: object, mode: str) -> Unavailable | None:
+def refusal(consent: Consent, answer: Response, judged: object, mode: str) -> Unavailable | None:
     """Why nothing may be sent; None when it may, be it slowly.
 
     A receiver that is busy or does not accept our credentials has not been asked yet.

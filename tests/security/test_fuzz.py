@@ -12,12 +12,12 @@ from support.bridge import Azure
 from support.served_bridge import announce, bridge, config
 
 from bridge.approvals.service import ApprovalService
-from bridge.approvals.verification import Prover
+from bridge.approvals.verification import Verifier
 from bridge.common.signatures import HEADERS
 from bridge.config import Config
 from bridge.journal.votes import votes
 from bridge.policy.allow import Allow
-from bridge.policy.message import APPROVE, Malformed, NotForUs, read, unwrap
+from bridge.policy.message import APPROVE, MalformedApproval, NotForUs, read, unwrap
 from bridge.policy.votes import Refusal
 
 EVENT_ID = "602D9444-D2CD-49C7-8624-8643E7171297"
@@ -67,9 +67,9 @@ HEADS = st.one_of(
 @given(BODIES, HEADS, st.lists(st.tuples(NAMES, st.binary(max_size=30)), max_size=2))
 def test_the_reader_and_the_prover_raise_what_they_name_and_prove_nobody(body, found, more):
     headers = [*((name, value.encode()) for name, value in found), *more]
-    with suppress(Malformed, NotForUs):
+    with suppress(MalformedApproval, NotForUs):
         text, claims = unwrap(body, headers)
-        proof = Prover().prove(ALLOW, claims, text, must_sign=True)
+        proof = Verifier().prove(ALLOW, claims, text, must_sign=True)
         assert isinstance(proof, Refusal), "nobody has signed this"
         read(text, claims)
 

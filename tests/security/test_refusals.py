@@ -10,7 +10,7 @@ from support.bridge import group
 from bridge.approvals.intake import Unauthorized
 from bridge.journal.votes import votes
 from bridge.plugins import Delivery
-from bridge.policy.message import APPROVE, Malformed
+from bridge.policy.message import APPROVE, MalformedApproval
 
 
 def in_headers(found: Message) -> Delivery:
@@ -78,7 +78,7 @@ async def answered(desk, message):
         [outcome] = await desk.bridge.intake.take_local(in_headers(message), "http", None)
     except Unauthorized as error:
         return "nobody", str(error)
-    except Malformed as error:
+    except MalformedApproval as error:
         return "malformed", str(error)
     assert outcome.outcome == "refused"
     return outcome.reason, outcome.detail

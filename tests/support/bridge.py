@@ -19,7 +19,7 @@ from bridge.config import Config
 from bridge.journal import Journal
 from bridge.journal.grants import GrantState, grant_of
 from bridge.journal.votes import votes
-from bridge.metadata.answers import Accepted, Problem
+from bridge.metadata.answers import Accepted, SourceProblem
 from bridge.metadata.budget import Budget
 from bridge.metadata.client import Metadata
 from bridge.policy.votes import Vote
@@ -30,7 +30,7 @@ from bridge.simulator import VM, Scenario, Simulator
 from bridge.source.endpoint import Endpoint
 from bridge.source.poller import Poller
 
-Post = Callable[..., Coroutine[Any, Any, Accepted | Problem]]
+Post = Callable[..., Coroutine[Any, Any, Accepted | SourceProblem]]
 HURRIED = 500
 """Requests a second: these tests have no time for Azure's five."""
 
@@ -55,8 +55,8 @@ async def make_runtime(config: Config, journal: Journal, clock: Clock | None = N
     return Runtime(config, journal, identity, status, "1.2.3", "boot-1", clock)
 
 
-async def _unreachable(*_: object) -> Problem:
-    return Problem("unreachable", "Nobody is there.")
+async def _unreachable(*_: object) -> SourceProblem:
+    return SourceProblem("unreachable", "Nobody is there.")
 
 
 @dataclass(slots=True)
@@ -100,7 +100,7 @@ class Bridge:
     def journal(self) -> Journal:
         return self.runtime.journal
 
-    async def poll(self, times: int = 1) -> Problem | None:
+    async def poll(self, times: int = 1) -> SourceProblem | None:
         problem = None
         for _ in range(times):
             problem = await self.poller.poll(self.metadata)

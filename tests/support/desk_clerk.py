@@ -46,7 +46,7 @@ class Entry:
     about: ScheduledEvent
 
     @property
-    def voice(self) -> tuple[str, str]:
+    def voter(self) -> tuple[str, str]:
         return self.said.who, self.said.vm
 
 
@@ -146,7 +146,7 @@ class Clerk:
         event, book = self.view[said.event], self.book(said.event)
         if not self._may(said) or not self._fits(said, event):
             return
-        before = next((one for one in reversed(book) if one.voice == (said.who, said.vm)), None)
+        before = next((one for one in reversed(book) if one.voter == (said.who, said.vm)), None)
         if before is not None and before.said.proved and not said.proved:
             return
         if said.what == "hold" and (said.event, self.life(said.event)) in self.granted:
@@ -185,9 +185,9 @@ class Clerk:
         return said.what != "hold" or now < before.at + HOLD
 
     def _strike(self, name: str, event: ScheduledEvent) -> None:
-        last = {one.voice: one for one in self.book(name)}
-        gone = {voice for voice, one in last.items() if worse(one.about, event)}
-        self.book(name)[:] = [one for one in self.book(name) if one.voice not in gone]
+        last = {one.voter: one for one in self.book(name)}
+        gone = {voter for voter, one in last.items() if worse(one.about, event)}
+        self.book(name)[:] = [one for one in self.book(name) if one.voter not in gone]
 
     def _reckon(self, name: str, now: datetime, *, due: bool) -> None:
         """Whose turn it is, is due when it is enough; whoever was due is not when it is not."""
@@ -227,7 +227,7 @@ class Clerk:
     def enough(self, name: str, then: datetime, now: datetime) -> bool:
         """Whether what had been said until *then* is enough for the event as it is."""
         book = [one for one in self.book(name) if one.at <= then]
-        last = list({one.voice: one for one in book}.values())
+        last = list({one.voter: one for one in book}.values())
         if any(self._holds(one, last, now) for one in last):
             return False
         ready = self._ready(name, book)
@@ -241,7 +241,7 @@ class Clerk:
         return names >= set(wanted) if wanted else len(names) >= self.policy["count"]
 
     def _ready(self, name: str, book: list[Entry]) -> list[Entry]:
-        last = {one.voice: one for one in book}.values()
+        last = {one.voter: one for one in book}.values()
         event = self.view[name]
         return [one for one in last if one.said.what == "approve" and not worse(one.about, event)]
 

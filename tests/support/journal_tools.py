@@ -11,7 +11,7 @@ from support.world import NOON, scheduled_event
 
 from bridge.core.cloudevent import CloudEvent
 from bridge.core.state import State, Tracked
-from bridge.journal import Journal, Verdict
+from bridge.journal import Journal, Settlement
 from bridge.journal.schema import connect_file
 from bridge.journal.store import Store
 
@@ -58,8 +58,8 @@ def low(store: Store, sink: str) -> int:
     return store.connection.execute("SELECT low FROM sink WHERE name = ?", (sink,)).fetchone()[0]
 
 
-def delivered(*ids: str) -> list[Verdict]:
-    return [Verdict(name, "delivered") for name in ids]
+def delivered(*ids: str) -> list[Settlement]:
+    return [Settlement(name, "delivered") for name in ids]
 
 
 async def fill_disk(journal: Journal) -> None:

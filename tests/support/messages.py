@@ -40,7 +40,7 @@ VALIDATORS = {
     )
     for schema in {row[1] for row in TABLE}
 }
-ABOUT = messages.Source(NOON, None, None, None, "0.1.0")
+ABOUT = messages.SourceReport(NOON, None, None, None, "0.1.0")
 ALPHABET = re.compile(r"[A-Za-z0-9\-._~/:()]+")
 
 

@@ -15,7 +15,7 @@ from support.world import INSTANCE, OBSERVER, World, scheduled_event
 from bridge.config import Config
 from bridge.core import messages
 from bridge.core.cloudevent import CloudEvent
-from bridge.journal import Journal, Verdict
+from bridge.journal import Journal, Settlement
 from bridge.platform import control_address, control_connector
 from bridge.runtime.identity import Identity
 from bridge.runtime.runtime import Runtime
@@ -133,4 +133,4 @@ async def _keep(journal: Journal, world: World, events: list[Any]) -> list[Cloud
 
 async def kill(journal: Journal, sink: str, event: CloudEvent, reason: str = "too big") -> None:
     """Make a dead letter of it."""
-    await journal.settle(sink, [Verdict(event.id, "dead", reason)], time.time())
+    await journal.settle(sink, [Settlement(event.id, "dead", reason)], time.time())

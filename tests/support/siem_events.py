@@ -8,7 +8,7 @@ from typing import Any, get_args
 from hypothesis import strategies as st
 from support.world import EVENT_ID, NOON, OBSERVER, published, scheduled_event
 
-from bridge.approvals.outcomes import Outcome, Voice, outcome
+from bridge.approvals.outcomes import Cause, Outcome, outcome
 from bridge.core import messages
 from bridge.core.cloudevent import CloudEvent, TransitionKind
 from bridge.core.observer import Observer
@@ -88,7 +88,7 @@ def _transition(draw: Any, observer: Observer) -> CloudEvent:
 
 def _outcome(draw: Any, observer: Observer) -> CloudEvent:
     said = st.none() | anything
-    voice = Voice(
+    cause = Cause(
         approval=draw(anything.filter(bool)),
         key="k",
         decision=draw(said),
@@ -101,15 +101,17 @@ def _outcome(draw: Any, observer: Observer) -> CloudEvent:
     kind = draw(st.sampled_from(["recorded", "granted", "refused", "failed"]))
     posted = NOON if kind == "granted" else None
     key = known.event.key if known else None
-    told = Outcome(kind, key, voice, known, detail=draw(said), reason=draw(said), posted_at=posted)
+    told = Outcome(kind, key, cause, known, detail=draw(said), reason=draw(said), posted_at=posted)
     return outcome(told, observer, NOON)
 
 
 def _source(draw: Any, observer: Observer) -> CloudEvent:
-    about = messages.Source(NOON, draw(st.none() | texts), None, None, "0.1.0", reason=draw(texts))
+    about = messages.SourceReport(
+        NOON, draw(st.none() | texts), None, None, "0.1.0", reason=draw(texts)
+    )
     events = draw(st.lists(scheduled_events, max_size=3))
     tracked = {each.key: Tracked(each, announced=True) for each in events}
-    what = draw(st.sampled_from(get_args(messages.News)))
+    what = draw(st.sampled_from(get_args(messages.SourceEventKind)))
     return messages.source(what, about, observer, NOON, tracked)
 
 

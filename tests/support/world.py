@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import chain
 from typing import Any
 
-from bridge.approvals.outcomes import Outcome, Voice, outcome
+from bridge.approvals.outcomes import Cause, Outcome, outcome
 from bridge.core import messages
 from bridge.core.cloudevent import CloudEvent
 from bridge.core.diff import transitions
@@ -108,7 +108,7 @@ def published() -> dict[str, CloudEvent]:
     made = [_told(world, *each) for each in ((event,), (later,), (started(event),))]
     tracked = world.state.tracked
     made += [_told(world), _told(world, other)[:0], _told(world)]
-    about = messages.Source(
+    about = messages.SourceReport(
         since=NOON - NOTICE,
         endpoint="http://169.254.169.254",
         last_good=NOON - NOTICE,
@@ -136,7 +136,7 @@ def published() -> dict[str, CloudEvent]:
 def outcomes_told() -> list[CloudEvent]:
     """A vote that was counted, one that was not, what came of them, and what could have come."""
     known = Tracked(scheduled_event(), announced=True, affected=True)
-    mine = Voice(
+    mine = Cause(
         approval="a-1",
         key="/orders\x1fa-1",
         decision="approve",
@@ -174,7 +174,7 @@ def outcomes_told() -> list[CloudEvent]:
     due = Outcome(
         "due",
         EVENT_ID,
-        Voice(None, "5m", None, None, "remind"),
+        Cause(None, "5m", None, None, "remind"),
         known,
         half,
         "each-resource",

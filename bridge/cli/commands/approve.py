@@ -6,15 +6,24 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
-from bridge.cli.client import Refused
+from bridge.cli.client import RequestRefused
 from bridge.cli.shell import FAILED, USAGE, Ask, add_connection, complain, talk, tell
 from bridge.cli.text import as_json
-from bridge.cli.voting.ballot import Ballot, Event, Wish, ballots, find, nearest, open_here, unseen
-from bridge.cli.voting.cast import Message, Voting
-from bridge.cli.voting.result import Verdict, lines, unknown
+from bridge.cli.voting.ballot import (
+    Ballot,
+    PendingEvent,
+    Wish,
+    ballots,
+    find,
+    nearest,
+    open_here,
+    unseen,
+)
+from bridge.cli.voting.cast import VoteMessage, Voting
+from bridge.cli.voting.result import VoteResult, lines, unknown
 from bridge.cli.voting.signer import Signer
 from bridge.common.fields import parse_duration
-from bridge.policy.message import Malformed, read
+from bridge.policy.message import MalformedApproval, read
 
 _LONGEST_WAIT = 600.0
 
@@ -96,8 +105,8 @@ def _check(wish: Wish, event_ids: Sequence[str]) -> None:
     """What the bridge would not read is not sent. Raises ValueError."""
     try:
         for one in unseen(event_ids or ["any"], wish, wish.resource):
-            read(Message.write(one).body, [])
-    except Malformed as error:
+            read(VoteMessage.write(one).body, [])
+    except MalformedApproval as error:
         raise ValueError(f"This is no vote: {error}") from None
 
 
@@ -113,12 +122,12 @@ def _wait(text: str) -> float:
 
 async def _plan(
     ask: Ask, args: argparse.Namespace, wish: Wish
-) -> tuple[list[Ballot], list[Verdict]]:
+) -> tuple[list[Ballot], list[VoteResult]]:
     """What to send, and what need not be sent: an id that nobody here has ever seen."""
     try:
-        events: list[Event] = (await ask("GET", "/api/v1/events"))["events"]
+        events: list[PendingEvent] = (await ask("GET", "/api/v1/events"))["events"]
         vm = (await ask("GET", "/"))["vm"]
-    except Refused:
+    except RequestRefused:
         if args.sign_with is None or args.all:
             raise
         # A signature lets vote, and not read.
@@ -137,12 +146,12 @@ def _unique(event_ids: Sequence[str]) -> list[str]:
 
 def _print(signer: Signer, plan: Iterable[Ballot]) -> int:
     for ballot in plan:
-        message = Message.write(ballot)
+        message = VoteMessage.write(ballot)
         tell(signer.wrapped(message.id, time.time(), message.body))
     return 0
 
 
-def _tell(verdicts: Sequence[Verdict], args: argparse.Namespace) -> None:
+def _tell(verdicts: Sequence[VoteResult], args: argparse.Namespace) -> None:
     if args.json:
         tell(as_json({"outcomes": [one.as_json() for one in verdicts]}))
     elif verdicts:

@@ -12,7 +12,7 @@ from bridge.common.supervise import attempt
 from bridge.config import Config, ConfigError, load
 from bridge.config.describe import describe
 from bridge.core.model import Instance
-from bridge.metadata.answers import Problem
+from bridge.metadata.answers import SourceProblem
 from bridge.metadata.client import Metadata
 from bridge.metadata.discovery import discover
 from bridge.plugins import Place, SinkSettings, Unavailable, find_sink
@@ -70,7 +70,7 @@ async def _prove(config: Config) -> AsyncIterator[tuple[bool, str]]:
 
 
 def _judge(answer: object, good: str) -> tuple[bool, str]:
-    return (False, answer.detail) if isinstance(answer, Problem) else (True, good)
+    return (False, answer.detail) if isinstance(answer, SourceProblem) else (True, good)
 
 
 async def _sink(name: str, settings: SinkSettings, here: Place) -> tuple[bool, str]:

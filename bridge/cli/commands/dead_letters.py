@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
-from bridge.cli.client import Refused
+from bridge.cli.client import RequestRefused
 from bridge.cli.shell import FAILED, Ask, add_connection, complain, talk, tell
 from bridge.cli.text import as_json, clock, pairs, table
 
@@ -72,7 +72,7 @@ async def _act(ask: Ask, args: argparse.Namespace) -> int:
     for letter_id in ids:
         try:
             answer = await ask(method, _path(letter_id) + ending)
-        except Refused as error:
+        except RequestRefused as error:
             complain(str(error))
             failed = True
         else:

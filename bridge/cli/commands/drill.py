@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from bridge.cli.client import Refused, Unreachable
+from bridge.cli.client import RequestRefused, Unreachable
 from bridge.cli.drill_text import begun, news, told
 from bridge.cli.shell import FAILED, USAGE, Ask, add_connection, complain, talk, tell
 from bridge.cli.text import as_json
@@ -100,9 +100,9 @@ async def _rehearse(ask: Ask, plan: dict[str, Any], *, quiet: bool) -> dict[str,
         # Ctrl-C: consumers must hear that it is over.
         complain("The drill is being stopped.")
         return await _ended(ask, report["href"])
-    except Refused:
+    except RequestRefused:
         # Whoever may not look must not leave it behind either.
-        with suppress(Refused):
+        with suppress(RequestRefused):
             await ask("DELETE", report["href"])
         raise
 
@@ -133,7 +133,7 @@ async def _ended(ask: Ask, href: str) -> dict[str, Any]:
     """Its report, once it is over; it may have ended by itself before us."""
     try:
         report: dict[str, Any] = await ask("DELETE", href)
-    except Refused as error:
+    except RequestRefused as error:
         if error.status != 409:
             raise
         report = await ask("GET", href)

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from bridge.cli.client import Refused, Unreachable
+from bridge.cli.client import RequestRefused, Unreachable
 from bridge.cli.event_line import Happening, is_own
 from bridge.cli.shell import FAILED, Ask, add_connection, complain, talk, tell
-from bridge.cli.stream import Place, stream
+from bridge.cli.stream import StreamAddress, stream
 
 AGAIN = 1.0
 """Seconds until a bridge that is away is looked for again."""
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Until Ctrl-C, or until the bridge stops if nobody asked to follow it."""
-    view = View(as_json=args.json, own=args.own)
+    view = WatchView(as_json=args.json, own=args.own)
 
     async def conversation(ask: Ask) -> int:
         return await Watch(ask, view, follow=args.follow).run()
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 @dataclass(slots=True)
-class View:
+class WatchView:
     """What is shown, and how; what was shown as pending is not shown again."""
 
     as_json: bool = False
@@ -77,9 +77,9 @@ class Watch:
     """Reads the stream, and finds it again when it is lost."""
 
     ask: Ask
-    view: View
+    view: WatchView
     follow: bool = False
-    _place: Place = field(default_factory=Place)
+    _place: StreamAddress = field(default_factory=StreamAddress)
     _begun: bool = False
 
     async def run(self) -> int:
@@ -90,8 +90,8 @@ class Watch:
                     away = False
                     await self._read(news)
                 why = _ENDED
-            except (Unreachable, Refused) as error:
-                if not self.follow or (isinstance(error, Refused) and error.status != 503):
+            except (Unreachable, RequestRefused) as error:
+                if not self.follow or (isinstance(error, RequestRefused) and error.status != 503):
                     raise
                 why = str(error).removesuffix(".")
             if not self.follow:

@@ -8,7 +8,7 @@ from typing import Any
 from bridge.policy.message import MOST_EVENTS
 from bridge.policy.votes import Decision
 
-Event = Mapping[str, Any]
+PendingEvent = Mapping[str, Any]
 """A scheduled event, as the API gives it."""
 
 
@@ -45,7 +45,7 @@ class Ballot:
         return about | {name: value for name, value in said.items() if value is not None}
 
 
-def open_here(events: Iterable[Event], resource: str | None = None) -> list[Event]:
+def open_here(events: Iterable[PendingEvent], resource: str | None = None) -> list[PendingEvent]:
     """What can still be approved here, and names *resource* if there is one."""
     return [
         event
@@ -57,7 +57,9 @@ def open_here(events: Iterable[Event], resource: str | None = None) -> list[Even
     ]
 
 
-def find(given: Sequence[str], events: Sequence[Event]) -> tuple[list[Event], list[str]]:
+def find(
+    given: Sequence[str], events: Sequence[PendingEvent]
+) -> tuple[list[PendingEvent], list[str]]:
     """Those that are meant, and the ids that mean none; case does not matter.
 
     A strange EventId may be given by the hash that stands for it wherever it is published.
@@ -69,14 +71,14 @@ def find(given: Sequence[str], events: Sequence[Event]) -> tuple[list[Event], li
     return list(found.values()), [one for one in given if one.casefold() not in known]
 
 
-def nearest(given: str, events: Iterable[Event]) -> str | None:
+def nearest(given: str, events: Iterable[PendingEvent]) -> str | None:
     """The pending one that a mistyped id most looks like."""
     pending = {event["eventId"].casefold(): event["eventId"] for event in events}
     close = get_close_matches(given.casefold(), pending, n=1)
     return pending[close[0]] if close else None
 
 
-def ballots(events: Sequence[Event], wish: Wish, vm: str | None) -> Iterator[Ballot]:
+def ballots(events: Sequence[PendingEvent], wish: Wish, vm: str | None) -> Iterator[Ballot]:
     """As few messages as there can be: one for each resource that is voted for."""
     groups: dict[str | None, list[str]] = {}
     for event in events:
@@ -91,7 +93,7 @@ def unseen(ids: Sequence[str], wish: Wish, resource: str | None) -> Iterator[Bal
         yield Ballot(tuple(ids[start : start + MOST_EVENTS]), wish, resource)
 
 
-def spoken_for(event: Event, wish: Wish, vm: str | None) -> str | None:
+def spoken_for(event: PendingEvent, wish: Wish, vm: str | None) -> str | None:
     """For which VM: the one that is named, else this one; None is for all of them."""
     if wish.resource is not None:
         return wish.resource
@@ -100,7 +102,7 @@ def spoken_for(event: Event, wish: Wish, vm: str | None) -> str | None:
     return _spelling(event, vm)
 
 
-def _spelling(event: Event, vm: str) -> str | None:
+def _spelling(event: PendingEvent, vm: str) -> str | None:
     """The VM's name as the event has it; None when it has not."""
     names = (name for name in event["resources"] if name.casefold() == vm.casefold())
     return next(names, None)

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from bridge.cli.client import Refused, Unreachable
+from bridge.cli.client import RequestRefused, Unreachable
 from bridge.cli.shell import Ask
-from bridge.cli.stream import Place, stream
+from bridge.cli.stream import StreamAddress, stream
 from bridge.cli.voting.ballot import Ballot
-from bridge.cli.voting.result import Verdict, answered, caught_up, explained, heard
+from bridge.cli.voting.result import VoteResult, answered, caught_up, explained, heard
 from bridge.cli.voting.signer import Signer
 
 PATH = "/api/v1/approvals"
@@ -20,14 +20,14 @@ WAIT = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class VoteMessage:
     """A ballot as it goes out: the id under which it may come again, and its bytes."""
 
     id: str
     body: bytes
 
     @classmethod
-    def write(cls, ballot: Ballot) -> "Message":
+    def write(cls, ballot: Ballot) -> "VoteMessage":
         message_id = uuid.uuid4().hex
         return cls(message_id, json.dumps(ballot.body(message_id)).encode())
 
@@ -40,33 +40,33 @@ class Voting:
     wait: float = WAIT
     signer: Signer | None = None
 
-    async def cast(self, ballot: Ballot) -> list[Verdict]:
-        """Send it, and follow what becomes of it. Raises `Unreachable` and `Refused`."""
+    async def cast(self, ballot: Ballot) -> list[VoteResult]:
+        """Send it, and follow what becomes of it. Raises `Unreachable` and `RequestRefused`."""
         verdicts = await self._send(ballot)
         if any(one.waits for one in verdicts):
             verdicts = await self._follow(verdicts)
         return [await self._explain(one) for one in verdicts]
 
-    async def _send(self, ballot: Ballot) -> list[Verdict]:
-        message = Message.write(ballot)
+    async def _send(self, ballot: Ballot) -> list[VoteResult]:
+        message = VoteMessage.write(ballot)
         headers = {"Content-Type": "application/json"}
         if self.signer is not None:
             headers |= self.signer.headers(message.id, time.time(), message.body)
         try:
             return answered(await self.ask("POST", PATH, message.body, headers), ballot)
-        except Refused as error:
+        except RequestRefused as error:
             if "outcomes" not in error.problem:
                 raise
             return answered(error.problem, ballot)
 
-    async def _follow(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
+    async def _follow(self, verdicts: Sequence[VoteResult]) -> list[VoteResult]:
         """Listen first and look second: what happens in between is not missed.
 
         Who may vote but not read, as a signature alone allows, hears what was answered.
         """
         known = {one.event_id: one for one in verdicts}
-        with suppress(TimeoutError, StopAsyncIteration, Refused, Unreachable):
-            async with asyncio.timeout(self.wait), stream(self.ask, Place()) as news:
+        with suppress(TimeoutError, StopAsyncIteration, RequestRefused, Unreachable):
+            async with asyncio.timeout(self.wait), stream(self.ask, StreamAddress()) as news:
                 for one in [one for one in verdicts if one.waits]:
                     event = await self.ask("GET", one.href)
                     known[one.event_id] = caught_up(one, event["history"])
@@ -75,9 +75,9 @@ class Voting:
                     known |= {key: heard(one, told) for key, one in known.items() if one.waits}
         return list(known.values())
 
-    async def _explain(self, verdict: Verdict) -> Verdict:
+    async def _explain(self, verdict: VoteResult) -> VoteResult:
         """What else a vote needs that was recorded, if we may know."""
         if verdict.outcome == "recorded":
-            with suppress(Refused):
+            with suppress(RequestRefused):
                 return explained(verdict, await self.ask("GET", verdict.href))
         return verdict

@@ -10,7 +10,7 @@ from functools import partial
 
 from bridge.cli.shell import FAILED, Ask, talk, tell
 from bridge.cli.text import clock, names, printable
-from bridge.cli.voting.ballot import Event, Wish, ballots, find, open_here, spoken_for
+from bridge.cli.voting.ballot import PendingEvent, Wish, ballots, find, open_here, spoken_for
 from bridge.cli.voting.cast import Voting
 from bridge.cli.voting.result import lines
 
@@ -28,10 +28,10 @@ class Asking:
     """Asks and approves one after the other: there may not be time to ask about all first."""
 
     args: argparse.Namespace
-    _todo: deque[Event] = field(default_factory=deque)
+    _todo: deque[PendingEvent] = field(default_factory=deque)
     _vm: str | None = None
 
-    def each(self, shown: Iterable[Event]) -> int:
+    def each(self, shown: Iterable[PendingEvent]) -> int:
         """1 when something could not be approved. The end of the input is a no to all the rest."""
         self._todo.extend(open_here(shown))
         if self._todo and (code := talk(self.args, self._learn)):
@@ -54,7 +54,7 @@ class Asking:
         self._vm = (await ask("GET", "/"))["vm"]
         return 0
 
-    def _question(self, event: Event) -> str:
+    def _question(self, event: PendingEvent) -> str:
         when = clock(event["notBefore"], datetime.now(UTC))
         kind = f"{event['eventType']}{' (drill)' if event['drill'] else ''}"
         about = f"{kind} of {names(event['resources'])}, not before {when}"
@@ -62,7 +62,7 @@ class Asking:
         spoken = f" for {vm}" if vm else ""
         return printable(f"{event['eventId']}: {about}. Approve{spoken}? y/N ")
 
-    async def _approve(self, shown: Event, ask: Ask) -> int:
+    async def _approve(self, shown: PendingEvent, ask: Ask) -> int:
         """A yes is to what was shown: an event that is another by now is asked about again."""
         events = (await ask("GET", "/api/v1/events"))["events"]
         [event] = find([shown["eventId"]], events)[0] or [shown]

@@ -20,7 +20,7 @@ _BAD = frozenset({"refused", "failed"})
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class VoteResult:
     """What became of one vote on one scheduled event, as far as it is known."""
 
     event_id: str
@@ -63,10 +63,10 @@ class Verdict:
         }
 
 
-def answered(answer: Mapping[str, Any], ballot: Ballot) -> list[Verdict]:
+def answered(answer: Mapping[str, Any], ballot: Ballot) -> list[VoteResult]:
     """What the bridge answered, one for each scheduled event."""
     return [
-        Verdict(
+        VoteResult(
             one["eventId"],
             one["outcome"],
             ballot.wish.decision,
@@ -80,14 +80,14 @@ def answered(answer: Mapping[str, Any], ballot: Ballot) -> list[Verdict]:
     ]
 
 
-def unknown(event_id: str, decision: str, near: str | None) -> Verdict:
+def unknown(event_id: str, decision: str, near: str | None) -> VoteResult:
     """An id that no scheduled event here has: it is not sent, for it is most likely mistyped."""
     hint = f"; did you mean {near}?" if near else "; seb events lists what there is"
     detail = f"no scheduled event with this id was seen here{hint}"
-    return Verdict(event_id, "refused", decision, reason="unknown-event", detail=detail)
+    return VoteResult(event_id, "refused", decision, reason="unknown-event", detail=detail)
 
 
-def heard(verdict: Verdict, cloudevent: Mapping[str, Any]) -> Verdict:
+def heard(verdict: VoteResult, cloudevent: Mapping[str, Any]) -> VoteResult:
     """The verdict after one more piece of news; most have nothing to do with it."""
     data, kind = cloudevent["data"], short(cloudevent)
     if data.get("eventId") != verdict.event_id:
@@ -103,7 +103,7 @@ def heard(verdict: Verdict, cloudevent: Mapping[str, Any]) -> Verdict:
     return verdict
 
 
-def caught_up(verdict: Verdict, history: Sequence[Mapping[str, Any]]) -> Verdict:
+def caught_up(verdict: VoteResult, history: Sequence[Mapping[str, Any]]) -> VoteResult:
     """What its scheduled event's story says since it was last announced."""
     for row in reversed(history):
         if short(row["cloudevent"]) == "scheduled":
@@ -114,7 +114,7 @@ def caught_up(verdict: Verdict, history: Sequence[Mapping[str, Any]]) -> Verdict
     return verdict
 
 
-def explained(verdict: Verdict, event: Mapping[str, Any]) -> Verdict:
+def explained(verdict: VoteResult, event: Mapping[str, Any]) -> VoteResult:
     """A recorded vote, with what else is needed, as its scheduled event's story tells."""
     told = [row["cloudevent"]["data"] for row in event["history"] if _records(row["cloudevent"])]
     mine = [data for data in told if data["approvalId"] == verdict.approval_id]
@@ -140,13 +140,13 @@ def short(cloudevent: Mapping[str, Any]) -> str:
     return short_type(str(cloudevent["type"]))
 
 
-def lines(verdicts: Iterable[Verdict], now: datetime) -> str:
+def lines(verdicts: Iterable[VoteResult], now: datetime) -> str:
     return "".join(
         f"{printable(one.event_id)}  {printable(_sentence(one, now))}\n" for one in verdicts
     )
 
 
-def _sentence(verdict: Verdict, now: datetime) -> str:
+def _sentence(verdict: VoteResult, now: datetime) -> str:
     match verdict.outcome:
         case "granted":
             return f"granted: Azure was told, and the event may start at once{_besides(verdict)}"
@@ -159,15 +159,15 @@ def _sentence(verdict: Verdict, now: datetime) -> str:
     return f"{verdict.outcome}{reason}: {verdict.detail or 'no reason was given'}{_hint(verdict)}"
 
 
-def _besides(verdict: Verdict) -> str:
+def _besides(verdict: VoteResult) -> str:
     return f"; {verdict.detail}" if verdict.detail else ""
 
 
-def _hint(verdict: Verdict) -> str:
+def _hint(verdict: VoteResult) -> str:
     return " (--resource VM)" if verdict.reason == "resource-required" else ""
 
 
-def _recorded(verdict: Verdict, now: datetime) -> Iterable[str]:
+def _recorded(verdict: VoteResult, now: datetime) -> Iterable[str]:
     yield "recorded" + (f" for {verdict.resource}" if verdict.resource else "")
     if verdict.decision == "hold":
         yield f"Azure knows no veto: the event goes ahead at {_when(verdict, now)} all the same"
@@ -185,5 +185,5 @@ def _recorded(verdict: Verdict, now: datetime) -> Iterable[str]:
         yield f"{'a drill' if verdict.drill else 'dry run'}: Azure {told}"
 
 
-def _when(verdict: Verdict, now: datetime) -> str:
+def _when(verdict: VoteResult, now: datetime) -> str:
     return clock(verdict.not_before, now) if verdict.not_before else "NotBefore"

@@ -6,7 +6,7 @@ from urllib.parse import urlencode, urlsplit
 from pydantic import Field, field_validator
 
 from bridge.common.errors import Unavailable
-from bridge.plugins.credentials.tokens import Token, TokenSource, ask
+from bridge.plugins.credentials.tokens import AccessToken, TokenSource, ask
 
 API_VERSION = "2018-02-01"
 _PATH = "/metadata/identity/oauth2/token"
@@ -40,7 +40,7 @@ class ManagedIdentity(TokenSource):
             raise ValueError(f"{url!r} is not http:// with a link-local or loopback address")
         return url.rstrip("/")
 
-    async def fetch(self) -> Token:
+    async def fetch(self) -> AccessToken:
         who = f"the metadata service at {urlsplit(self.endpoint).netloc}"
         query = {"api-version": API_VERSION, "resource": self.resource}
         if self.client_id is not None:

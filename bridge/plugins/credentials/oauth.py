@@ -9,7 +9,7 @@ from pydantic import Field, field_validator
 from bridge.common.fields import Secret
 from bridge.plugins.credentials.secrets import is_loopback, read_secret
 from bridge.plugins.credentials.tls import TLSOption
-from bridge.plugins.credentials.tokens import Token, TokenSource, ask
+from bridge.plugins.credentials.tokens import AccessToken, TokenSource, ask
 
 
 class OAuth(TokenSource):
@@ -40,7 +40,7 @@ class OAuth(TokenSource):
             raise ValueError(f"{url!r} would send the secret in clear text; write https://")
         return url
 
-    async def fetch(self) -> Token:
+    async def fetch(self) -> AccessToken:
         who = f"the identity provider at {urlsplit(self.token_url).netloc}"
         secret = read_secret(self.client_secret, "client_secret")
         form = {"grant_type": "client_credentials", "scope": self.scope, "audience": self.audience}

@@ -24,7 +24,7 @@ _RETRY_AFTER = re.compile(r"\d{1,5}")
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class AccessToken:
     """A bearer token and when, by the wall clock, it was given and ends."""
 
     value: str = field(repr=False)
@@ -52,7 +52,7 @@ class TokenSource(Settings):
         return _shared.setdefault(asyncio.get_running_loop(), {}).setdefault(self, _Kept())
 
     @abstractmethod
-    async def fetch(self) -> Token:
+    async def fetch(self) -> AccessToken:
         """Ask the server, once. Raises `Unavailable`."""
 
 
@@ -60,18 +60,20 @@ class TokenSource(Settings):
 class _Kept:
     """The last token; those who come while it is being renewed wait for the one request."""
 
-    token: Token | None = None
+    token: AccessToken | None = None
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     _failed: tuple[float, Unavailable] | None = None
 
-    async def get(self, fetch: Callable[[], Awaitable[Token]]) -> str:
+    async def get(self, fetch: Callable[[], Awaitable[AccessToken]]) -> str:
         came = time.monotonic()
         async with self._lock:
             if self.token is None or time.time() >= self.token.renew_at:
                 self.token = await self._renewed(came, fetch)
             return self.token.value
 
-    async def _renewed(self, came: float, fetch: Callable[[], Awaitable[Token]]) -> Token:
+    async def _renewed(
+        self, came: float, fetch: Callable[[], Awaitable[AccessToken]]
+    ) -> AccessToken:
         try:
             if self._failed and self._failed[0] >= came:
                 raise self._failed[1]
@@ -89,19 +91,19 @@ _shared: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[TokenSource, _Kept]] 
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class TokenResponse:
     """What a token server said; its JSON object, or an empty one."""
 
     status: int
     said: Mapping[str, Any] = field(repr=False)
     retry_after: float | None = None
 
-    def token(self, who: str) -> Token:
+    def token(self, who: str) -> AccessToken:
         """The token in it. Raises `Unavailable` when there is none that can be used."""
         value, now = self.said.get("access_token"), time.time()
         if not isinstance(value, str) or not _PRINTABLE.fullmatch(value):
             raise Unavailable(f"{who} answered without an access token")
-        return Token(value, now, now + _seconds(self.said.get("expires_in")))
+        return AccessToken(value, now, now + _seconds(self.said.get("expires_in")))
 
     def refusal(self, who: str, *secrets: str) -> Unavailable:
         """Its own words, in one line; without what it may repeat of our *secrets*."""
@@ -121,7 +123,7 @@ async def ask(
     form: Mapping[str, str] | None = None,
     headers: Mapping[str, str] | None = None,
     tls: ssl.SSLContext | None = None,
-) -> Answer:
+) -> TokenResponse:
     """One request: no proxy, no redirect, an answer of bounded size in bounded time."""
     # Imported here: most configurations need no token.
     import aiohttp  # noqa: PLC0415
@@ -141,7 +143,7 @@ async def ask(
             ) as answer,
         ):
             said = read_object(await _bounded(answer.content))
-            return Answer(answer.status, said, _wait(answer.headers.get("Retry-After")))
+            return TokenResponse(answer.status, said, _wait(answer.headers.get("Retry-After")))
     except TimeoutError:
         raise Unavailable(f"{who} did not answer within {TIMEOUT:g} s") from None
     except (aiohttp.ClientError, OSError, ValueError) as error:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from bridge.simulator.endpoint.wire import Answer, as_json, error
+from bridge.simulator.endpoint.wire import WireResponse, as_json, error
 from bridge.simulator.world.faults import Fault
 
 _PORTAL = b"<!DOCTYPE html><html><head><title>Sign in</title></head><body>Welcome</body></html>"
@@ -17,7 +17,7 @@ OF_THE_REAL_ANSWER = ("truncated", "oversized")
 """Kinds that need the true answer to spoil it."""
 
 
-def spoil(fault: Fault, answer: Answer) -> Answer:
+def spoil(fault: Fault, answer: WireResponse) -> WireResponse:
     """The answer as the client gets it."""
     if fault.kind in _STATUS:
         refusal = error(fault.status or _STATUS[fault.kind], _WORDS[fault.kind])
@@ -28,15 +28,15 @@ def spoil(fault: Fault, answer: Answer) -> Answer:
     if fault.kind == "oversized":
         return replace(answer, body=answer.body.ljust(fault.size))
     return {
-        "not-modified": Answer(304),
-        "redirect": Answer(fault.status or 302, headers={"Location": fault.location}),
-        "empty": Answer(),
-        "garbage": Answer(body=_PORTAL, content_type="text/html"),
+        "not-modified": WireResponse(304),
+        "redirect": WireResponse(fault.status or 302, headers={"Location": fault.location}),
+        "empty": WireResponse(),
+        "garbage": WireResponse(body=_PORTAL, content_type="text/html"),
         "wrong-shape": as_json({"DocumentIncarnation": 1, "Events": {"EventId": "none"}}),
-        "reset": Answer(reset=True),
+        "reset": WireResponse(reset=True),
     }.get(fault.kind, answer)
 
 
-def _truncated(answer: Answer) -> Answer:
+def _truncated(answer: WireResponse) -> WireResponse:
     half = len(answer.body) // 2
     return replace(answer, body=answer.body[:half], missing=max(len(answer.body) - half, 1))

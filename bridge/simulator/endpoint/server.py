@@ -18,7 +18,7 @@ from bridge.simulator.endpoint.service import (
     objection,
     respond,
 )
-from bridge.simulator.endpoint.wire import Answer, error, http_date, read_start_requests
+from bridge.simulator.endpoint.wire import WireResponse, error, http_date, read_start_requests
 from bridge.simulator.world.building_blocks import VM
 from bridge.simulator.world.faults import Fault
 from bridge.simulator.world.world import World
@@ -28,7 +28,7 @@ _SERVER = "IMDS/simulated"
 _NO_LINGER = struct.pack("hh" if os.name == "nt" else "ii", 1, 0)
 
 
-class View:
+class ServerView:
     """Answers one VM's requests: faults first, then the limit, then what Azure would object to."""
 
     def __init__(self, world: World, vm: VM) -> None:
@@ -48,20 +48,20 @@ class View:
         skew = timedelta(seconds=sum(fault.skew for fault in met if fault.kind == "skew"))
         return await _send(http, answer, http_date(self._world.clock() + skew))
 
-    async def _answer(self, request: Request, fault: Fault | None) -> Answer:
+    async def _answer(self, request: Request, fault: Fault | None) -> WireResponse:
         if fault is None:
             return await self._real_answer(request)
         request = replace(request, spoilt_by=fault.kind)
         if fault.processed or fault.kind in OF_THE_REAL_ANSWER:
             return spoil(fault, await self._real_answer(request))
-        answer = spoil(fault, Answer())
+        answer = spoil(fault, WireResponse())
         if (request.category, request.method) == ("scheduledevents", "POST"):
             facts = approval_facts(self._vm, request)
             status = None if answer.reset else answer.status
             note_approval(self._world, _ids(request), **facts, status=status)
         return answer
 
-    async def _real_answer(self, request: Request) -> Answer:
+    async def _real_answer(self, request: Request) -> WireResponse:
         if self._too_many():
             return error(429, "Too many requests")
         refusal = objection(self._world, request)
@@ -110,7 +110,7 @@ def _ids(request: Request) -> list[str] | None:
         return None
 
 
-async def _send(http: web.Request, answer: Answer, date: str) -> web.StreamResponse:
+async def _send(http: web.Request, answer: WireResponse, date: str) -> web.StreamResponse:
     headers = {**answer.headers, "Date": date, "Server": _SERVER}
     if answer.reset:
         _reset(http)
@@ -126,7 +126,7 @@ async def _send(http: web.Request, answer: Answer, date: str) -> web.StreamRespo
 
 
 async def _send_short(
-    http: web.Request, answer: Answer, headers: dict[str, str]
+    http: web.Request, answer: WireResponse, headers: dict[str, str]
 ) -> web.StreamResponse:
     """Promise more than is sent, then hang up."""
     response = web.StreamResponse(status=answer.status, headers=headers)

@@ -13,7 +13,7 @@ from bridge.simulator.endpoint.instance import (
 )
 from bridge.simulator.endpoint.wire import (
     UNDERSCORED,
-    Answer,
+    WireResponse,
     as_json,
     error,
     read_start_requests,
@@ -61,7 +61,7 @@ class Request:
         return self.parameter("api-version")
 
 
-def objection(world: World, request: Request) -> Answer | None:
+def objection(world: World, request: Request) -> WireResponse | None:
     """What Azure has against this request, whatever it asks for; None when nothing."""
     lenient = (request.category, request.method) == ("scheduledevents", "POST")
     lenient = lenient and request.api_version == UNDERSCORED
@@ -77,13 +77,13 @@ def objection(world: World, request: Request) -> Answer | None:
     return _version_objection(world, request) or _method_objection(request)
 
 
-def _bad(request: Request, why: str, **more: Any) -> Answer:
+def _bad(request: Request, why: str, **more: Any) -> WireResponse:
     if request.category == "identity":
         return error(400, "invalid_request", error_description=why, **more)
     return error(400, f"Bad request. {why}", **more)
 
 
-def _version_objection(world: World, request: Request) -> Answer | None:
+def _version_objection(world: World, request: Request) -> WireResponse | None:
     known = {
         "scheduledevents": tuple(sorted(world.scenario.api_versions)),
         "instance": VERSIONS,
@@ -96,15 +96,15 @@ def _version_objection(world: World, request: Request) -> Answer | None:
     return _bad(request, f"api-version {what}", **{"newest-versions": newest})
 
 
-def _method_objection(request: Request) -> Answer | None:
+def _method_objection(request: Request) -> WireResponse | None:
     allowed = _ALLOWED.get(request.category or "", ("GET",))
     if request.method in allowed:
         return None
     refusal = error(405, f"Method {request.method} is not allowed")
-    return Answer(405, refusal.body, headers={"Allow": ", ".join(allowed)})
+    return WireResponse(405, refusal.body, headers={"Allow": ", ".join(allowed)})
 
 
-def respond(world: World, vm: VM, request: Request) -> Answer:
+def respond(world: World, vm: VM, request: Request) -> WireResponse:
     """The answer to a request that meets no objection."""
     if request.category == "instance":
         return _instance(world, vm, request)
@@ -117,7 +117,7 @@ def respond(world: World, vm: VM, request: Request) -> Answer:
     return as_json(write_document(world.document(), request.api_version))
 
 
-def approve(world: World, vm: VM, request: Request) -> Answer:
+def approve(world: World, vm: VM, request: Request) -> WireResponse:
     """Take an approval, or say why not; the truth has both."""
     facts = approval_facts(vm, request)
     try:
@@ -130,12 +130,12 @@ def approve(world: World, vm: VM, request: Request) -> Answer:
     refusal = refusal or _unknown_objection(world, len(ids) - len(known))
     if refusal is None:
         world.approve(known, **facts, status=200)
-        return Answer()
+        return WireResponse()
     note_approval(world, ids, **facts, status=refusal.status)
     return refusal
 
 
-def _unknown_objection(world: World, unknown: int) -> Answer | None:
+def _unknown_objection(world: World, unknown: int) -> WireResponse | None:
     """One unknown EventId spoils the whole request, unless the scenario lets it pass with 200."""
     status = world.scenario.approve_unknown
     if not unknown or status == 200:
@@ -158,7 +158,7 @@ def note_approval(world: World, ids: Iterable[str] | None, **facts: Any) -> None
     world.truth.record(world.clock(), "approval", eventIds=written, released=[], **facts)
 
 
-def _incarnation_objection(world: World, request: Request, given: object) -> Answer | None:
+def _incarnation_objection(world: World, request: Request, given: object) -> WireResponse | None:
     if request.api_version != UNDERSCORED:
         return None
     if given is None:
@@ -169,7 +169,7 @@ def _incarnation_objection(world: World, request: Request, given: object) -> Ans
     return None
 
 
-def _instance(world: World, vm: VM, request: Request) -> Answer:
+def _instance(world: World, vm: VM, request: Request) -> WireResponse:
     """All of it, or what stands at the path below, as JSON or, for a single value, as text."""
     version = request.api_version
     value: Any = write_instance(world.scenario, vm, seed=world.seed, api_version=version)
@@ -179,11 +179,11 @@ def _instance(world: World, vm: VM, request: Request) -> Answer:
             return error(404, "Not found")
         value = value[names[part.lower()]]
     if request.parameter("format").lower() == "text" and isinstance(value, str):
-        return Answer(body=value.encode(), content_type="text/plain")
+        return WireResponse(body=value.encode(), content_type="text/plain")
     return as_json(value)
 
 
-def _token(world: World, vm: VM, request: Request) -> Answer:
+def _token(world: World, vm: VM, request: Request) -> WireResponse:
     resource = request.parameter("resource")
     if not resource:
         return _bad(request, "Required query parameter 'resource' is missing")

@@ -18,7 +18,7 @@ UNDERSCORED = "2017-03-01"
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class WireResponse:
     """One HTTP answer; `missing` bytes are promised and not sent, `reset` sends none at all."""
 
     status: int = 200
@@ -29,11 +29,11 @@ class Answer:
     reset: bool = False
 
 
-def as_json(payload: object, *, status: int = 200) -> Answer:
-    return Answer(status, json.dumps(payload).encode())
+def as_json(payload: object, *, status: int = 200) -> WireResponse:
+    return WireResponse(status, json.dumps(payload).encode())
 
 
-def error(status: int, message: str, **more: Any) -> Answer:
+def error(status: int, message: str, **more: Any) -> WireResponse:
     return as_json({"error": message, **more}, status=status)
 
 

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from bridge.common.fields import Duration, Settings, parse_duration
 
 EventType = Literal["Freeze", "Reboot", "Redeploy", "Preempt", "Terminate"]
-Status = Literal["Scheduled", "Started"]
+EventStatus = Literal["Scheduled", "Started"]
 
 MINIMUM_NOTICE: dict[str, float] = {
     "Freeze": 900.0,
@@ -61,7 +61,9 @@ class NewEvent(Part):
     name: str | None = Field(None, description="to refer to it; the same name again: it returns")
     event_id: str | None = Field(None, min_length=1, description="default: made from name and seed")
     wire_type: str | None = Field(None, description="EventType on the wire, if not `type`")
-    status: Status = Field("Scheduled", description="Started: no notice, as a hardware failure")
+    status: EventStatus = Field(
+        "Scheduled", description="Started: no notice, as a hardware failure"
+    )
     resources: list[str] | None = Field(None, description="VM names; default: the first VM")
     notice: Duration | None = Field(None, description="default: the minimum of its type")
     started_for: Duration | None = Field(600.0, description="null: until completed by hand")

@@ -45,7 +45,7 @@ class Unusable(ValueError):
     """The scenario cannot be played; the text says which file, which key, and what is allowed."""
 
 
-class Step(Part):
+class ScenarioStep(Part):
     """At a time, one thing is done, or several times in a row."""
 
     at: Duration = Field(0.0, description="since the start, divided by the speed")
@@ -105,7 +105,7 @@ class Scenario(Part):
     approve_stale: int = Field(
         200, ge=200, le=599, description="status for a stale DocumentIncarnation of 2017-03-01"
     )
-    script: list[Step] = Field(default_factory=list)
+    script: list[ScenarioStep] = Field(default_factory=list)
 
     @model_validator(mode="after")
     def _names_are_known(self) -> Self:
@@ -135,7 +135,7 @@ class Scenario(Part):
         return self.model_copy(update={"vms": vms, "script": steps})
 
 
-def _made_by(step: Step) -> Iterator[str]:
+def _made_by(step: ScenarioStep) -> Iterator[str]:
     if step.create is None:
         return
     if step.create.event_id:
@@ -144,7 +144,7 @@ def _made_by(step: Step) -> Iterator[str]:
         yield from names_of(step)
 
 
-def names_of(step: Step) -> list[str]:
+def names_of(step: ScenarioStep) -> list[str]:
     """The names of what a create step makes; an unnamed one has only its EventId."""
     name = step.create.name if step.create else None
     if name is None or step.repeat == 1:
@@ -152,7 +152,7 @@ def names_of(step: Step) -> list[str]:
     return [f"{name}-{number}" for number in range(1, step.repeat + 1)]
 
 
-def _rename(step: Step, old: str, new: str) -> Step:
+def _rename(step: ScenarioStep, old: str, new: str) -> ScenarioStep:
     for key in ("create", "update"):
         part = getattr(step, key)
         if part is not None and part.resources is not None:

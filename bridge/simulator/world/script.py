@@ -5,7 +5,7 @@ from functools import partial
 
 from bridge.simulator.world.building_blocks import NewEvent
 from bridge.simulator.world.rules import Refused, RuleBroken
-from bridge.simulator.world.scenario import Scenario, Step, Unusable, names_of
+from bridge.simulator.world.scenario import Scenario, ScenarioStep, Unusable, names_of
 from bridge.simulator.world.world import World
 
 _REHEARSAL = datetime(2026, 1, 1, tzinfo=UTC)
@@ -34,7 +34,7 @@ class Script:
                 when = now + self._world.scaled(step.at + turn * step.every)
                 self._world.agenda.at(when, partial(self._do, number, step, turn))
 
-    def _do(self, number: int, step: Step, turn: int) -> None:
+    def _do(self, number: int, step: ScenarioStep, turn: int) -> None:
         self.left -= 1
         try:
             play(self._world, step, turn)
@@ -44,7 +44,7 @@ class Script:
         self._world.changed()
 
 
-def play(world: World, step: Step, turn: int = 0) -> None:
+def play(world: World, step: ScenarioStep, turn: int = 0) -> None:
     """Do what one step says; raise `Refused` when the world does not allow it."""
     if step.create is not None:
         world.create(_named(step, step.create, turn))
@@ -63,7 +63,7 @@ def play(world: World, step: Step, turn: int = 0) -> None:
         act[step.action](str(step.subject))
 
 
-def _named(step: Step, plan: NewEvent, turn: int) -> NewEvent:
+def _named(step: ScenarioStep, plan: NewEvent, turn: int) -> NewEvent:
     names = names_of(step)
     return plan.model_copy(update={"name": names[turn]}) if names else plan
 

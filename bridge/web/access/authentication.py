@@ -9,13 +9,13 @@ from typing import Literal
 from aiohttp import web
 
 from bridge.common.signatures import SIGNATURE
-from bridge.config import Http
+from bridge.config import HttpSettings
 from bridge.policy.allow import certified
 from bridge.web.access import certificates
 from bridge.web.access.certificates import Certificate
 from bridge.web.access.tokens import ANYBODY, Caller, bearer, needed, who
-from bridge.web.context import Desk
-from bridge.web.problems import Problem
+from bridge.web.context import WebContext
+from bridge.web.problems import ProblemDetails
 
 log = logging.getLogger(__name__)
 
@@ -42,16 +42,16 @@ class _Seldom:
 
 
 @dataclass(slots=True)
-class Door:
+class Authenticator:
     """A signature goes before a token, and a token before a certificate."""
 
-    desk: Desk
+    context: WebContext
     _audits: defaultdict[str, _Seldom] = field(default_factory=lambda: defaultdict(_Seldom))
     _logs: _Seldom = field(default_factory=_Seldom)
 
     async def admit(self, request: web.Request) -> Caller:
         """Who makes the request, if that one may; else raises the problem that it gets."""
-        http = self.desk.runtime.config.http
+        http = self.context.runtime.config.http
         if request.path == _APPROVALS and request.method == "OPTIONS":
             return ANYBODY
         if request.path == _APPROVALS and self._may_be_signed(request):
@@ -64,10 +64,12 @@ class Door:
             return await self._by_token(_given(presented, http), request)
         if needed(request.method) == "read":
             return ANYBODY
-        raise Problem(403, "No token is configured (http.tokens), so HTTP is read-only here.")
+        raise ProblemDetails(
+            403, "No token is configured (http.tokens), so HTTP is read-only here."
+        )
 
     async def _by_token(self, presented: str, request: web.Request) -> Caller:
-        caller, unreadable = who(presented, self.desk.runtime.config.http.tokens)
+        caller, unreadable = who(presented, self.context.runtime.config.http.tokens)
         if unreadable and self._logs.now():
             for name, why in unreadable:
                 log.error("http.token_unreadable", extra={"token": name, "error": why})
@@ -75,37 +77,41 @@ class Door:
             await self._refused("token", "unknown", request)
             challenge = f'{CHALLENGE}, error="invalid_token"'
             sentence = "The token is not one that this bridge knows."
-            raise Problem(401, sentence, WWW_Authenticate=challenge)
+            raise ProblemDetails(401, sentence, WWW_Authenticate=challenge)
         scope = needed(request.method)
         if scope not in caller.scopes:
             await self._refused("token", caller.name, request)
             challenge = f'{CHALLENGE}, error="insufficient_scope"'
             sentence = f"The token {caller.name} has no scope {scope}, which this needs."
-            raise Problem(403, sentence, WWW_Authenticate=challenge)
+            raise ProblemDetails(403, sentence, WWW_Authenticate=challenge)
         return caller
 
     async def _by_certificate(self, shown: Certificate, request: web.Request) -> Caller:
         """It was verified when the connection was made, which may be a while ago."""
         if shown.until < time.time():
-            raise Problem(401, "The client certificate has expired.", WWW_Authenticate=CHALLENGE)
+            raise ProblemDetails(
+                401, "The client certificate has expired.", WWW_Authenticate=CHALLENGE
+            )
         if not shown.names_somebody:
             sentence = (
                 f"The client certificate has no subject of 1 to {certificates.LONGEST} characters."
             )
-            raise Problem(401, sentence, WWW_Authenticate=CHALLENGE)
+            raise ProblemDetails(401, sentence, WWW_Authenticate=CHALLENGE)
         if needed(request.method) == "read":
             return Caller(shown.subject, "http", frozenset({"read"}))
         if request.path != _APPROVALS:
-            raise Problem(403, "A client certificate lets read and vote; this needs a token.")
-        approver = certified(self.desk.runtime.config.approvals.allow, shown.subject)
+            raise ProblemDetails(
+                403, "A client certificate lets read and vote; this needs a token."
+            )
+        approver = certified(self.context.runtime.config.approvals.allow, shown.subject)
         if approver is None:
             await self._refused("certificate", shown.subject, request)
             sentence = f"The certificate of {shown.subject} is not in approvals.allow."
-            raise Problem(403, sentence, more={"reason": "unauthorized"})
+            raise ProblemDetails(403, sentence, more={"reason": "unauthorized"})
         return Caller(shown.subject, "http", frozenset({"read", "approve"}), approver)
 
     def _may_be_signed(self, request: web.Request) -> bool:
-        allow = self.desk.runtime.config.approvals.allow
+        allow = self.context.runtime.config.approvals.allow
         keys = any(rule.keys and rule.via in (None, "http") for rule in allow)
         claims = SIGNATURE in request.headers and "Authorization" not in request.headers
         return keys and claims and request.method == "POST"
@@ -114,21 +120,21 @@ class Door:
         self, what: Literal["token", "certificate"], actor: str, request: web.Request
     ) -> None:
         if what == "token":
-            self.desk.tokens_refused += 1
+            self.context.tokens_refused += 1
         else:
-            self.desk.certificates_refused += 1
+            self.context.certificates_refused += 1
         if count := self._audits[what].now():
             detail = {"remote": request.remote, "method": request.method, "count": count}
             log.warning(f"http.{what}_refused", extra={"actor": actor, **detail})  # noqa: G004  one of two
-            audit = self.desk.runtime.audit
+            audit = self.context.runtime.audit
             await audit(f"{what}.refused", actor=actor, via="http", detail=detail)
 
 
-def _given(presented: str | None, http: Http) -> str:
+def _given(presented: str | None, http: HttpSettings) -> str:
     if presented is not None:
         return presented
     sentence = "This needs a token: Authorization: Bearer TOKEN."
     if http.asks_for_certificates:
         also = "a token (Authorization: Bearer TOKEN) or " if http.tokens else ""
         sentence = f"This needs {also}a client certificate."
-    raise Problem(401, sentence, WWW_Authenticate=CHALLENGE)
+    raise ProblemDetails(401, sentence, WWW_Authenticate=CHALLENGE)

@@ -7,11 +7,12 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from bridge.config import Listen
+from bridge.config.models import Scope
 from bridge.platform import peer_user
-from bridge.web.access.authentication import Door
-from bridge.web.access.tokens import SAFE_METHODS, Caller, Scope, host_is_ours, origin_is_ours
-from bridge.web.context import Desk
-from bridge.web.problems import Problem
+from bridge.web.access.authentication import Authenticator
+from bridge.web.access.tokens import SAFE_METHODS, Caller, host_is_ours, origin_is_ours
+from bridge.web.context import WebContext
+from bridge.web.problems import ProblemDetails
 
 CALLER: ContextVar[Caller] = ContextVar("caller")
 """Who makes the request that is being handled."""
@@ -54,15 +55,15 @@ def probes_guard(listen: Listen) -> Middleware:
     return guard
 
 
-def http_guard(desk: Desk, listen: Listen) -> Middleware:
+def http_guard(context: WebContext, listen: Listen) -> Middleware:
     """Tokens and certificates decide; without either, anybody on this machine may read."""
-    door = Door(desk)
+    authenticator = Authenticator(context)
 
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         _check_host(request, listen)
         _check_origin(request)
-        CALLER.set(await door.admit(request))
+        CALLER.set(await authenticator.admit(request))
         await _read_body(request)
         return await handler(request)
 
@@ -71,14 +72,14 @@ def http_guard(desk: Desk, listen: Listen) -> Middleware:
 
 def _check_host(request: web.Request, listen: Listen) -> None:
     if not host_is_ours(request.headers.getall("Host", []), listen):
-        raise Problem(421, f"The Host header names another server; ask for {listen}.")
+        raise ProblemDetails(421, f"The Host header names another server; ask for {listen}.")
 
 
 def _check_origin(request: web.Request) -> None:
     hosts = request.headers.getall("Host", [])
     origin = request.headers.get("Origin")
     if request.method not in SAFE_METHODS and not origin_is_ours(origin, request.scheme, hosts):
-        raise Problem(403, "A page of another origin may not do this.")
+        raise ProblemDetails(403, "A page of another origin may not do this.")
 
 
 async def _read_body(request: web.Request) -> None:
@@ -91,7 +92,7 @@ async def _read_body(request: web.Request) -> None:
         async with asyncio.timeout(_BODY_PATIENCE):
             await request.read()
     except TimeoutError:
-        raise Problem(408, "The body did not arrive in time.") from None
+        raise ProblemDetails(408, "The body did not arrive in time.") from None
 
 
 def _peer(request: web.Request) -> str:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import urlsplit
 
-from bridge.config import Listen, Token
+from bridge.config import Listen, TokenSettings
+from bridge.config.models import Scope
 
-Scope = Literal["read", "approve"]
 Via = Literal["control", "http"]
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -39,7 +39,9 @@ def bearer(authorization: str | None) -> str | None:
     return token.strip() if scheme.lower() == "bearer" and token.strip() else None
 
 
-def who(presented: str, tokens: Iterable[Token]) -> tuple[Caller | None, list[tuple[str, str]]]:
+def who(
+    presented: str, tokens: Iterable[TokenSettings]
+) -> tuple[Caller | None, list[tuple[str, str]]]:
     """The caller with this token, and the tokens that cannot be read, each with the reason.
 
     Every token is compared, in constant time, so that answers tell nothing about them.

@@ -42,7 +42,7 @@ class Readiness:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class HealthView:
     """What readiness depends on, taken at one moment."""
 
     status: Status
@@ -54,7 +54,7 @@ class View:
     monotonic: float = 0.0
 
 
-def readiness(view: View) -> Readiness:
+def readiness(view: HealthView) -> Readiness:
     """Fresh source, writable journal, required sinks."""
     sinks = [
         (sink.required, Remark(f"sink {name}", _why(name, sink)))
@@ -81,7 +81,7 @@ def good_age(source: SourceStatus, now: datetime) -> float | None:
     return max(0.0, (azure - source.last_good).total_seconds())
 
 
-def _source(view: View) -> Remark | None:
+def _source(view: HealthView) -> Remark | None:
     source = view.status.source
     age = good_age(source, view.now)
     limit = max(FRESH, FRESH_POLLS * view.poll_interval)
@@ -93,11 +93,11 @@ def _source(view: View) -> Remark | None:
     return Remark("source", why)
 
 
-def _journal(view: View) -> Remark | None:
+def _journal(view: HealthView) -> Remark | None:
     return Remark("journal", view.journal_trouble) if view.journal_trouble else None
 
 
-def _notes(view: View) -> list[Remark]:
+def _notes(view: HealthView) -> list[Remark]:
     notes = []
     if view.scope == "own" and view.vm_name is None:
         why = "this VM's name is not known yet, so the scheduled events of all VMs are published"
@@ -111,7 +111,7 @@ def _notes(view: View) -> list[Remark]:
     return notes
 
 
-def _approvals(view: View) -> list[Remark]:
+def _approvals(view: HealthView) -> list[Remark]:
     """A source that cannot be read, or that has not been heard of for long."""
     notes = []
     for name, source in view.status.listeners.items():

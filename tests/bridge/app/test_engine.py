@@ -13,7 +13,7 @@ from support.until import until
 from bridge.app.engine import Engine
 from bridge.app.reload import Reload, WebAccess
 from bridge.config import load
-from bridge.delivery.workers import Fleet
+from bridge.delivery.workers import SinkWorkers
 from bridge.journal import Journal
 from bridge.metadata.client import Metadata
 from bridge.runtime.identity import Identity
@@ -166,7 +166,7 @@ async def test_azure_is_asked_before_the_sinks_are_made_ready(bench, monkeypatch
         monkeypatch.setattr(kind, name, call)
 
     noted(Metadata, "fetch")
-    noted(Fleet, "employ")
+    noted(SinkWorkers, "configure_sinks")
     async with bench.engine():
         await until(lambda: bench.told("source.snapshot"))
-    assert order[:2] == ["fetch", "employ"]
+    assert order[:2] == ["fetch", "configure_sinks"]

@@ -11,7 +11,7 @@ from support.until import until
 from bridge.app.engine import Engine
 from bridge.journal import Journal
 from bridge.journal.views import after
-from bridge.journal.votes import voices
+from bridge.journal.votes import votes_ever
 from bridge.plugins import Unavailable
 from bridge.runtime.identity import Identity
 from bridge.runtime.runtime import Runtime
@@ -55,7 +55,7 @@ async def test_a_vote_given_before_anybody_listens_waits_and_is_taken_once(engin
         await voting
         await engine._vote(event, "drain")
     store = engine.runtime.journal.run
-    [vote] = await store(lambda store: voices(store, event.key))
+    [vote] = await store(lambda store: votes_ever(store, event.key))
     assert (vote.approver, vote.via, vote.verified) == ("sink:drain", "sink", True)
     assert vote.resource == json.loads(event.body)["data"]["observer"]["vm"]
     told = engine.runtime.status.approvals

@@ -9,7 +9,7 @@ from support.until import until
 
 from bridge.app import housekeeping
 from bridge.app.housekeeping import keep_house, keep_watchdog, mend, tidy, trim
-from bridge.config import Journal as Limits
+from bridge.config import JournalSettings as Limits
 from bridge.journal import views
 from bridge.runtime.runtime import Runtime
 

@@ -164,7 +164,7 @@ async def test_a_reminder_that_is_still_to_come_wakes_the_bridge(two):
     key = plan(two)
     bridge = await two.bridge(remind=["10m", "20m"])
     due = (await bridge.journal.load()).tracked[key].event.not_before
-    moment = await bridge.service.decisions.prompting.look(await bridge.journal.load())
+    moment = await bridge.service.decisions.automation.look(await bridge.journal.load())
     assert moment == due - timedelta(minutes=20)
     assert await bridge.told("approval.due") == []
 

@@ -9,9 +9,9 @@ from support.signing import Signer
 from bridge.approvals.intake import Unauthorized
 from bridge.common.errors import Unavailable
 from bridge.journal.votes import early
-from bridge.metadata.answers import Problem
+from bridge.metadata.answers import SourceProblem
 from bridge.plugins import Delivery
-from bridge.policy.message import Malformed
+from bridge.policy.message import MalformedApproval
 from bridge.policy.votes import CONTROL, HTTP
 
 ORDERS = Signer("orders")
@@ -127,7 +127,7 @@ async def test_a_caller_does_not_wait_for_ever_for_azure(two):
     bridge = await two.bridge()
 
     async def post(*_):
-        return Problem("server-error", "No.", status=500)
+        return SourceProblem("server-error", "No.", status=500)
 
     bridge.azure.approve = post
     async with deciding(bridge):
@@ -203,7 +203,7 @@ async def test_who_proves_nothing_is_turned_away(two):
     for delivery in (Delivery(b'{"eventId": "x"}'), stranger):
         with pytest.raises(Unauthorized):
             await bridge.intake.take_local(delivery, HTTP, None)
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedApproval):
         await bridge.intake.take_local(Delivery(b"?"), CONTROL, "uid 0")
     assert await cast_votes(bridge, event_id(two)) == []
 

@@ -96,9 +96,9 @@ async def desk(tmp_path):
 async def listening(desk, **sources):
     async with asyncio.TaskGroup() as tasks:
         listeners = Listeners(desk.runtime, desk.intake)
-        await listeners.employ(sources or {"bus": RadioSettings()}, tasks)
+        await listeners.configure(sources or {"bus": RadioSettings()}, tasks)
         try:
-            yield partial(listeners.employ, group=tasks)
+            yield partial(listeners.configure, group=tasks)
         finally:
             await listeners.stop()
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.ballots import cast
 from support.world import EVENT_ID, ME, NOON, NOTICE, OBSERVER, OTHER, SECOND, scheduled_event
 
-from bridge.approvals.outcomes import Outcome, Voice, outcome, voice_given, voice_of
+from bridge.approvals.outcomes import Cause, Outcome, cause_given, cause_of, outcome
 from bridge.core.envelope import LIMIT
 from bridge.core.observer import Observer
 from bridge.core.state import Tracked
@@ -21,7 +21,7 @@ from bridge.policy.votes import Approval, Given
 SCHEMA = Path(__file__).parents[3] / "schemas" / "approval-outcome.v1.schema.json"
 VALID = jsonschema_rs.validator_for(json.loads(SCHEMA.read_text()), validate_formats=True)
 KNOWN = Tracked(scheduled_event(EVENT_ID.lower()), life=2, announced=True, affected=True)
-VOICE = voice_of(cast(reason="drained", position="t/0/7"))
+VOICE = cause_of(cast(reason="drained", position="t/0/7"))
 
 
 def told(kind="recorded", **more):
@@ -50,7 +50,7 @@ def test_it_names_its_cause_and_the_event_and_what_is_missing():
 def test_the_end_of_a_life_has_one_id_whoever_says_it_and_whatever_tipped_the_scales(kind):
     ids = {
         written(told(kind), OBSERVER).id,
-        written(told(kind, voice=replace(VOICE, key="another")), Observer(), NOON + SECOND).id,
+        written(told(kind, cause=replace(VOICE, key="another")), Observer(), NOON + SECOND).id,
     }
     assert len(ids) == 1
     later = written(told(kind, known=replace(KNOWN, life=3)))
@@ -61,7 +61,7 @@ def test_the_end_of_a_life_has_one_id_whoever_says_it_and_whatever_tipped_the_sc
 def test_an_answer_has_the_id_of_what_it_answers(kind):
     assert written(told(kind)).id == written(told(kind), Observer(), NOON + NOTICE).id
     others = [
-        told(kind, voice=replace(VOICE, key="another")),
+        told(kind, cause=replace(VOICE, key="another")),
         told(kind, reason="superseded"),
         told(kind, event_key=None),
     ]
@@ -86,7 +86,7 @@ def test_what_smells_of_forgery_is_more_severe(kind, reason, severity):
 
 
 def test_what_names_no_event_is_about_the_vm():
-    voice = Voice("sha256-00", "sha256-00", None, None, "bus")
+    voice = Cause("sha256-00", "sha256-00", None, None, "bus")
     made = written(Outcome("refused", None, voice, reason="malformed", detail="it is not JSON"))
     assert made.attributes["subject"] == ME
     assert "correlationid" not in made.attributes
@@ -97,7 +97,7 @@ def test_a_vote_and_what_it_came_from_sound_alike():
     given_ = Given(
         Approval(EVENT_ID, "k", "a-1", "hold", None, ME, "x"), "bus", NOON, "cn", "t/0/1"
     )
-    assert voice_of(as_vote(given_, KNOWN.event, 1, NOON)) == voice_given(given_)
+    assert cause_of(as_vote(given_, KNOWN.event, 1, NOON)) == cause_given(given_)
 
 
 def test_a_crowd_of_vms_still_fits():
@@ -112,5 +112,5 @@ def test_a_crowd_of_vms_still_fits():
 @given(st.text(), st.text(min_size=1), st.text())
 def test_whatever_people_call_themselves_it_can_be_written(approver, approval, said):
     voice = replace(VOICE, approver=approver, approval=approval, said=said)
-    made = written(told(voice=voice))
+    made = written(told(cause=voice))
     assert made.attributes["causationid"].isascii()

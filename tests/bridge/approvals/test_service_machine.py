@@ -21,14 +21,14 @@ from support.desk_clerk import ALLOW, HARSHER, POLICIES, Clerk, Said
 
 from bridge.core.model import Document, Instance, ScheduledEvent
 from bridge.journal import Journal
-from bridge.metadata.answers import Accepted, Answer, Problem
+from bridge.metadata.answers import Accepted, Answer, SourceProblem
 
 VMS = ("vm-0", "vm-1")
 HOUR = timedelta(hours=1)
 SECOND = timedelta(seconds=1)
 LONGEST_BACKOFF = timedelta(seconds=5)
-BROKEN = Problem("server-error", "The metadata service answered 500.", status=500)
-GONE = Problem("bad-request", "The metadata service answered 400.", status=400)
+BROKEN = SourceProblem("server-error", "The metadata service answered 500.", status=500)
+GONE = SourceProblem("bad-request", "The metadata service answered 400.", status=400)
 
 EVENTS = st.sampled_from(["A", "B"])
 BRIDGES = st.sampled_from(VMS)

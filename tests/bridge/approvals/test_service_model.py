@@ -53,17 +53,17 @@ class Expected:
         self.votes = {}
         self.posted = self.was_due = False
 
-    def hear(self, voice, what, now):
+    def hear(self, voter, what, now):
         """A later vote takes the place of the former; one that says the same changes nothing."""
-        said, at = self.votes.get(voice, (None, now))
+        said, at = self.votes.get(voter, (None, now))
         same = said == what and (what != "hold" or now < at + HOLD)
         if not same and not (what == "hold" and self.posted):
-            self.votes[voice] = (what, now)
+            self.votes[voter] = (what, now)
 
     def enough(self, now):
         if any(what == "hold" and now < at + HOLD for what, at in self.votes.values()):
             return False
-        ready = [voice for voice, (what, _) in self.votes.items() if what == "approve"]
+        ready = [voter for voter, (what, _) in self.votes.items() if what == "approve"]
         if self.policy == "any":
             return bool(ready)
         if self.policy == "each-resource":

@@ -6,7 +6,7 @@ from support.until import until
 
 from bridge.common.errors import Unavailable
 from bridge.journal.grants import granted
-from bridge.metadata.answers import Accepted, Problem
+from bridge.metadata.answers import Accepted, SourceProblem
 
 NOW = {"takeover_after": "0s"}
 
@@ -95,7 +95,7 @@ async def test_news_of_other_things_does_not_shorten_the_wait_after_a_failure(tw
 
     async def post(ids, _):
         calls.append(ids)
-        return Problem("throttled", "Too often.", retry_after=5.0)
+        return SourceProblem("throttled", "Too often.", retry_after=5.0)
 
     bridge.azure.approve = post
     await bridge.hear(event_id(two))
@@ -206,7 +206,7 @@ async def test_one_that_azure_refuses_does_not_spoil_it_for_the_others(two):
     async def post(ids, _):
         sent.append(list(ids))
         if keys[0] in ids:
-            return Problem("bad-request", "It is gone.", status=400)
+            return SourceProblem("bad-request", "It is gone.", status=400)
         return Accepted()
 
     bridge.azure.approve = post
@@ -226,7 +226,7 @@ async def test_a_refusal_has_the_document_read_again_and_other_trouble_does_not(
     bridge = await two.bridge()
 
     async def post(*_):
-        return Problem("some", "Trouble.", status=status, retry_after=5.0)
+        return SourceProblem("some", "Trouble.", status=status, retry_after=5.0)
 
     bridge.azure.approve = post
     await bridge.hear(event_id(two))

@@ -10,7 +10,7 @@ from support.impostor import impostor
 from support.served_bridge import announce, bridge, config
 
 from bridge.cli import client
-from bridge.cli.client import Refused, Unreachable, call
+from bridge.cli.client import RequestRefused, Unreachable, call
 from bridge.config import Config
 
 EVENT = "602D9444-D2CD-49C7-8624-8643E7171297"
@@ -34,7 +34,7 @@ async def test_the_control_socket_is_the_first_way(tmp_path):
 async def test_http_with_a_token_is_the_second(tmp_path, monkeypatch):
     async with bridge(config(tmp_path, tokens=["secret"])) as running:
         other = elsewhere(tmp_path, running)
-        with pytest.raises(Refused, match="This needs a token") as caught:
+        with pytest.raises(RequestRefused, match="This needs a token") as caught:
             await call("GET", "/api/v1/events", config=other)
         assert caught.value.status == 401
         assert str(caught.value).endswith(" (--token or SEB_TOKEN)")
@@ -88,7 +88,7 @@ def test_a_refused_permission_is_told_apart_from_absence():
 
 async def test_problems_are_passed_on_as_sentences(tmp_path):
     async with bridge(config(tmp_path)) as running:
-        with pytest.raises(Refused, match="knows no scheduled event 'nothing'"):
+        with pytest.raises(RequestRefused, match="knows no scheduled event 'nothing'"):
             await call("GET", "/api/v1/events/nothing", config=running.runtime.config)
 
 
@@ -108,7 +108,7 @@ async def test_problems_are_passed_on_as_sentences(tmp_path):
 async def test_something_else_at_the_address_is_not_taken_for_a_bridge(tmp_path, answer, sentence):
     async with impostor(answer) as port:
         settings = config(tmp_path, listen=f"127.0.0.1:{port}")
-        with pytest.raises(Refused, match=sentence):
+        with pytest.raises(RequestRefused, match=sentence):
             await call("GET", "/api/v1/events", config=settings)
 
 

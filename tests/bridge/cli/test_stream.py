@@ -5,9 +5,9 @@ from aiohttp import web
 from support.impostor import impostor
 from support.served_bridge import config
 
-from bridge.cli.client import Refused, Unreachable
+from bridge.cli.client import RequestRefused, Unreachable
 from bridge.cli.shell import Ask
-from bridge.cli.stream import Place, stream
+from bridge.cli.stream import StreamAddress, stream
 
 
 async def everything(settings, place):
@@ -27,14 +27,14 @@ STRANGE = {
 @pytest.mark.parametrize(("body", "kind", "sentence"), STRANGE.values(), ids=STRANGE)
 async def test_what_is_no_stream_of_a_bridge_is_not_taken_for_one(tmp_path, body, kind, sentence):
     async with impostor(lambda: web.Response(body=body, content_type=kind)) as port:
-        with pytest.raises((Refused, Unreachable), match=sentence):
-            await everything(config(tmp_path, listen=f"127.0.0.1:{port}"), Place())
+        with pytest.raises((RequestRefused, Unreachable), match=sentence):
+            await everything(config(tmp_path, listen=f"127.0.0.1:{port}"), StreamAddress())
 
 
 async def test_a_place_moves_with_every_id_and_a_torn_end_is_nothing(tmp_path):
     text = b'retry: 1\nid: a\n\n:\n\nid: b\ndata: {"data":\ndata: {}}\n\nid: c\ndata: {"data"'
     async with impostor(lambda: web.Response(body=text, content_type="text/event-stream")) as port:
-        place = Place()
+        place = StreamAddress()
         found = await everything(config(tmp_path, listen=f"127.0.0.1:{port}"), place)
     assert found == [{"data": {}}]
     assert place.last == "b"

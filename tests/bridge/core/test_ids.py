@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.world import EVENT_ID, INSTANCE, NOON, scheduled_event
 
-from bridge.approvals.outcomes import Outcome, Voice, outcome
+from bridge.approvals.outcomes import Cause, Outcome, outcome
 from bridge.core import messages
 from bridge.core.cloudevent import PREFIX
 from bridge.core.ids import NAMESPACE, digest, identify, number, safe_id, safe_name, timestamp
@@ -83,7 +83,7 @@ def _written(kind: Any, parts: list[str]) -> messages.CloudEvent:
     moment = datetime.fromisoformat(began).replace(microsecond=999999)
     if kind == "bridge.audited":
         return messages.audited("x", observer, moment, actor="", via="", detail={})
-    about = messages.Source(moment, None, None, None, "0")
+    about = messages.SourceReport(moment, None, None, None, "0")
     return messages.source(kind.removeprefix("source."), about, observer, NOON)
 
 
@@ -95,7 +95,7 @@ def _outcome(became: Any, parts: list[str]) -> messages.CloudEvent:
     told = Outcome(
         became,
         None if event_id == "-" else event_id,
-        Voice("a-1", name, "approve", None, "bus"),
+        Cause("a-1", name, "approve", None, "bus"),
         known,
         reason="".join(reason) or None,
     )

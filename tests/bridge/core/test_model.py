@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from bridge.core.model import (
     Document,
     Instance,
-    Malformed,
+    MalformedDocument,
     ScheduledEvent,
     parse_document,
     parse_instance,
@@ -143,7 +143,7 @@ def test_a_duration_is_a_number_or_a_number_as_text(duration):
     ids=json.dumps,
 )
 def test_another_shape_is_malformed(payload):
-    with pytest.raises(Malformed, match=r"\w"):
+    with pytest.raises(MalformedDocument, match=r"\w"):
         parse_document(payload, api_version="2020-07-01")
 
 
@@ -152,7 +152,7 @@ def test_another_shape_is_malformed(payload):
 def test_any_json_is_a_document_or_malformed(payload):
     try:
         assert isinstance(parse_document(payload, api_version="2020-07-01"), Document)
-    except Malformed:
+    except MalformedDocument:
         return
 
 
@@ -161,7 +161,7 @@ def test_any_json_is_a_document_or_malformed(payload):
 def test_any_change_of_any_field_is_a_document_or_malformed(changes, version):
     try:
         assert isinstance(only(version=version, **changes), ScheduledEvent)
-    except Malformed:
+    except MalformedDocument:
         return
 
 
@@ -223,7 +223,7 @@ def test_the_weekday_is_not_looked_at(moment, weekday):
 def test_any_text_is_a_time_nothing_or_malformed(text):
     try:
         read = parse_time(text)
-    except Malformed:
+    except MalformedDocument:
         return
     assert (read is None) == (not text.strip())
 
@@ -248,7 +248,7 @@ def test_a_time_without_a_zone_is_in_utc():
     ],
 )
 def test_a_time_beyond_the_calendar_is_malformed(text):
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedDocument):
         parse_time(text)
 
 
@@ -301,5 +301,5 @@ def test_any_json_is_a_vm_or_malformed(payload):
     ):
         try:
             assert isinstance(parse_instance(shape), Instance)
-        except Malformed:
+        except MalformedDocument:
             continue

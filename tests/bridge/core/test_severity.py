@@ -15,12 +15,12 @@ from support.world import (
     started,
 )
 
-from bridge.approvals.outcomes import Outcome, Voice, outcome
+from bridge.approvals.outcomes import Cause, Outcome, outcome
 from bridge.core import messages
 from bridge.core.cloudevent import CloudEvent
 from bridge.plugins import severity
 
-VOICE = Voice("a-1", "/orders\x1fa-1", "approve", "orders", "orders-bus")
+VOICE = Cause("a-1", "/orders\x1fa-1", "approve", "orders", "orders-bus")
 KIND = {each.type.split(".", 2)[2].removesuffix(".v1"): each for each in published().values()}
 
 

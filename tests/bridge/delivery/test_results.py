@@ -2,7 +2,7 @@ import pytest
 from support.journal_tools import about
 
 from bridge.delivery.results import MOST_SAID, began, farewell, given_up, verdict
-from bridge.journal import Row, Verdict
+from bridge.journal import Row, Settlement
 from bridge.plugins import Delivered, Gone, Rejected, Unavailable
 
 EVENT = about("A")
@@ -16,16 +16,16 @@ def row(first: float | None = None, recorded: float = 0.0) -> Row:
 @pytest.mark.parametrize(
     ("result", "expected"),
     [
-        (None, Verdict("A/1", "delivered")),
-        (Delivered(), Verdict("A/1", "delivered")),
-        (Delivered("drained"), Verdict("A/1", "delivered", note="drained")),
-        (Delivered("n" * 5000), Verdict("A/1", "delivered", note="n" * MOST_SAID)),
-        (Delivered(approves=True), Verdict("A/1", "delivered")),
-        (Unavailable("busy"), Verdict("A/1", None, "busy")),
-        (Gone("moved away"), Verdict("A/1", None, "moved away")),
-        (Rejected("no"), Verdict("A/1", "dead", "no")),
-        (Rejected("n" * 5000), Verdict("A/1", "dead", "n" * MOST_SAID)),
-        (Rejected(), Verdict("A/1", "dead", "Rejected")),
+        (None, Settlement("A/1", "delivered")),
+        (Delivered(), Settlement("A/1", "delivered")),
+        (Delivered("drained"), Settlement("A/1", "delivered", note="drained")),
+        (Delivered("n" * 5000), Settlement("A/1", "delivered", note="n" * MOST_SAID)),
+        (Delivered(approves=True), Settlement("A/1", "delivered")),
+        (Unavailable("busy"), Settlement("A/1", None, "busy")),
+        (Gone("moved away"), Settlement("A/1", None, "moved away")),
+        (Rejected("no"), Settlement("A/1", "dead", "no")),
+        (Rejected("n" * 5000), Settlement("A/1", "dead", "n" * MOST_SAID)),
+        (Rejected(), Settlement("A/1", "dead", "Rejected")),
     ],
 )
 def test_each_result_has_its_verdict(result, expected):
@@ -35,7 +35,7 @@ def test_each_result_has_its_verdict(result, expected):
 @pytest.mark.parametrize("result", [Unavailable("busy"), Gone("busy")])
 def test_what_was_tried_for_too_long_is_dead(result):
     assert verdict(row(first=0.5), result, HOUR, HOUR).how is None
-    dead = Verdict("A/1", "dead", "not delivered within retry.max_age; last: busy")
+    dead = Settlement("A/1", "dead", "not delivered within retry.max_age; last: busy")
     assert verdict(row(first=0.0), result, HOUR, HOUR) == dead
 
 
@@ -49,7 +49,7 @@ def test_a_row_waits_for_a_stopped_sink_since_it_was_tried_else_since_nobody_tri
 def test_what_is_given_up_says_why_and_was_not_tried():
     said = given_up(row(), "unsubscribed")
     reason = "not delivered within retry.max_age; the sink is stopped: unsubscribed"
-    assert said == Verdict("A/1", "dead", reason, tried=False)
+    assert said == Settlement("A/1", "dead", reason, tried=False)
 
 
 def test_one_gone_among_many_is_a_farewell():

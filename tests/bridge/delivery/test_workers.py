@@ -10,7 +10,7 @@ from support.journal_tools import about, everything, opened
 from support.until import until
 
 from bridge.config import Config
-from bridge.delivery.workers import Fleet
+from bridge.delivery.workers import SinkWorkers
 from bridge.plugins import Delivered, Gone, Place, SinkSettings, Unavailable, find_sink
 
 
@@ -23,7 +23,7 @@ async def journal(tmp_path):
 @contextlib.asynccontextmanager
 async def fleet_of(journal):
     async with asyncio.TaskGroup() as group:
-        fleet = Fleet(journal, Place, {}, group)
+        fleet = SinkWorkers(journal, Place, {}, group)
         try:
             yield fleet
         finally:
@@ -54,7 +54,7 @@ async def record(journal, *events) -> None:
 async def test_every_sink_gets_everything(journal, tmp_path):
     left, right = tmp_path / "left", tmp_path / "right"
     async with fleet_of(journal) as fleet:
-        await fleet.employ({"left": file_sink(left), "right": file_sink(right)})
+        await fleet.configure({"left": file_sink(left), "right": file_sink(right)})
         await record(journal, about("A"), about("B"))
         assert await fleet.drain(5) == 0
     assert sorted(ids(left)) == sorted(ids(right)) == ["A/1", "B/1"]
@@ -64,11 +64,11 @@ async def test_a_changed_sink_keeps_its_place_and_the_others_their_workers(journ
     left, right = tmp_path / "left", tmp_path / "right"
     async with fleet_of(journal) as fleet:
         sinks = {"left": file_sink(left), "right": file_sink(right)}
-        await fleet.employ(sinks)
+        await fleet.configure(sinks)
         await record(journal, about("A"))
         await fleet.drain(5)
         workers = dict(fleet._workers)
-        await fleet.employ({**sinks, "left": file_sink(tmp_path / "else")})
+        await fleet.configure({**sinks, "left": file_sink(tmp_path / "else")})
         assert fleet._workers["right"] is workers["right"]
         assert fleet._workers["left"] is not workers["left"]
         assert workers["left"].task.done()
@@ -80,13 +80,13 @@ async def test_a_changed_sink_keeps_its_place_and_the_others_their_workers(journ
 async def test_a_sink_that_is_removed_ends_and_is_shown_no_more(journal, tmp_path):
     left, right = tmp_path / "left", tmp_path / "right"
     async with fleet_of(journal) as fleet:
-        await fleet.employ({"left": file_sink(left), "right": file_sink(right)})
-        await fleet.employ({"right": file_sink(right)})
+        await fleet.configure({"left": file_sink(left), "right": file_sink(right)})
+        await fleet.configure({"right": file_sink(right)})
         assert list(fleet.status) == ["right"]
         await record(journal, about("A"))
         assert await fleet.drain(5) == 0
         assert ids(left) == []
-        await fleet.employ({"left": file_sink(left), "right": file_sink(right)})
+        await fleet.configure({"left": file_sink(left), "right": file_sink(right)})
         await fleet.drain(5)
     assert ids(left) == ["A/1"]
 
@@ -94,11 +94,11 @@ async def test_a_sink_that_is_removed_ends_and_is_shown_no_more(journal, tmp_pat
 async def test_a_changed_filter_applies_to_what_is_unsettled(journal, tmp_path):
     path = nowhere(tmp_path)
     async with fleet_of(journal) as fleet:
-        await fleet.employ({"sink": file_sink(path)})
+        await fleet.configure({"sink": file_sink(path)})
         await record(journal, about("A"), about("B", eventType="Freeze"))
         await until(lambda: fleet.status["sink"].state == "unavailable")
         only = {"event_types": ["Freeze"]}
-        await fleet.employ({"sink": file_sink(tmp_path / "file", only=only)})
+        await fleet.configure({"sink": file_sink(tmp_path / "file", only=only)})
         assert await fleet.drain(5) == 0
     assert ids(tmp_path / "file") == ["B/1"]
 
@@ -106,7 +106,7 @@ async def test_a_changed_filter_applies_to_what_is_unsettled(journal, tmp_path):
 async def test_drain_says_what_is_left_when_the_time_is_over(journal, tmp_path):
     async with fleet_of(journal) as fleet:
         good, dead = file_sink(tmp_path / "file"), file_sink(nowhere(tmp_path))
-        await fleet.employ({"good": good, "dead": dead})
+        await fleet.configure({"good": good, "dead": dead})
         await record(journal, about("A"), about("B"))
         began = time.monotonic()
         assert await fleet.drain(0.3) == 2
@@ -127,11 +127,11 @@ async def test_a_changed_sink_finishes_its_batch(journal, far_side):
     far_side.judge = lambda _: gate.wait()
     far_side.answer = lambda results: [None for _ in results]
     async with fleet_of(journal) as fleet:
-        await fleet.employ({"sink": SinkSettings(type="fake")})
+        await fleet.configure({"sink": SinkSettings(type="fake")})
         await record(journal, about("A"))
         await until(lambda: far_side.batches)
         changed = SinkSettings(type="fake", required=False)
-        changing = asyncio.create_task(fleet.employ({"sink": changed}))
+        changing = asyncio.create_task(fleet.configure({"sink": changed}))
         await asyncio.sleep(0.01)
         assert not changing.done()
         gate.set()
@@ -145,7 +145,7 @@ async def test_a_sink_that_fails_in_a_way_that_nobody_foresaw_is_started_again(
     journal, far_side, monkeypatch
 ):
     async with fleet_of(journal) as fleet:
-        await fleet.employ({"sink": SinkSettings(type="fake")})
+        await fleet.configure({"sink": SinkSettings(type="fake")})
         await until(lambda: far_side.entered)
         original, failing = journal.settle, iter([True])
 
@@ -165,12 +165,12 @@ async def test_a_reload_resumes_what_had_stopped_even_if_nothing_changed(journal
     far_side.judge = lambda _: Gone("unsubscribed")
     sinks = {"sink": SinkSettings(type="fake")}
     async with fleet_of(journal) as fleet:
-        await fleet.employ(sinks)
+        await fleet.configure(sinks)
         await record(journal, about("A"))
         await until(lambda: fleet.status["sink"].state == "stopped")
         assert await fleet.drain(5) == 1
         far_side.judge = lambda _: None
-        await fleet.employ(sinks)
+        await fleet.configure(sinks)
         assert await fleet.drain(5) == 0
     assert far_side.taken == ["A/1"]
 
@@ -184,7 +184,7 @@ async def test_a_vote_reaches_whoever_takes_it_with_the_name_of_the_sink(journal
     far_side.judge = lambda _: Delivered(approves=True)
     async with fleet_of(journal) as fleet:
         fleet.vote = vote
-        await fleet.employ({"sink": SinkSettings(type="fake")})
+        await fleet.configure({"sink": SinkSettings(type="fake")})
         await record(journal, about("A"))
         assert await fleet.drain(5) == 0
     assert cast == [("A/1", "sink")]
@@ -193,7 +193,7 @@ async def test_a_vote_reaches_whoever_takes_it_with_the_name_of_the_sink(journal
 async def test_stop_leaves_every_sink(journal, far_side):
     far_side.judge = lambda _: Unavailable("never")
     async with fleet_of(journal) as fleet:
-        await fleet.employ({name: SinkSettings(type="fake") for name in ("a", "b")})
+        await fleet.configure({name: SinkSettings(type="fake") for name in ("a", "b")})
         await until(lambda: far_side.entered == 2)
     assert far_side.left == 2
 

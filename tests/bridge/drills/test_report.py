@@ -9,14 +9,14 @@ from support.world import ME, NOON, OTHER, SECOND
 
 from bridge.drills.plan import Plan, made_up
 from bridge.drills.report import report, span, summary
-from bridge.policy.drill import Ballot, Drill, advance, stop, tracked
+from bridge.policy.drill import Drill, DrillVotes, advance, stop, tracked
 
 DUE = NOON + timedelta(minutes=15)
 BY = DUE - 5 * SECOND
-ENOUGH = Ballot(
+ENOUGH = DrillVotes(
     "each-resource", satisfied=True, dry_run=False, since=NOON + 30 * SECOND, have=(ME,)
 )
-OPEN = Ballot("each-resource", satisfied=False, dry_run=False, have=(ME,), missing=(OTHER,))
+OPEN = DrillVotes("each-resource", satisfied=False, dry_run=False, have=(ME,), missing=(OTHER,))
 PREFIX = "azure.scheduledevents."
 
 

@@ -22,7 +22,7 @@ from bridge.journal.cursors import (
     replay_letter,
     replay_sink,
 )
-from bridge.journal.store import Store, Verdict
+from bridge.journal.store import Settlement, Store
 
 
 @pytest.fixture
@@ -32,8 +32,8 @@ def store(tmp_path):
     made.close()
 
 
-def dead(*ids: str) -> list[Verdict]:
-    return [Verdict(name, "dead", "will not have it") for name in ids]
+def dead(*ids: str) -> list[Settlement]:
+    return [Settlement(name, "dead", "will not have it") for name in ids]
 
 
 def test_the_first_sinks_of_an_empty_journal_are_new(store: Store):
@@ -112,7 +112,7 @@ def test_the_backlog_says_what_waits_and_since_when(store: Store):
     assert backlog(store, "sink") == Backlog(0, None, 0, 0)
     store.append([about("A"), about("B"), about("C")], NOW)
     store.append([about("D")], NOW + 9)
-    store.settle("sink", [*delivered("A/1"), *dead("B/1"), Verdict("C/1", None, "no")], NOW)
+    store.settle("sink", [*delivered("A/1"), *dead("B/1"), Settlement("C/1", None, "no")], NOW)
     assert backlog(store, "sink") == Backlog(waiting=2, oldest=NOW, dead=1, delivered=1)
     store.settle("sink", delivered("C/1"), NOW)
     assert backlog(store, "sink") == Backlog(waiting=1, oldest=NOW + 9, dead=1, delivered=2)
@@ -121,7 +121,7 @@ def test_the_backlog_says_what_waits_and_since_when(store: Store):
 def test_a_dead_letter_says_who_refused_what_and_why(store: Store):
     register(store, ["left", "right"], NOW)
     store.append([about("A"), about("B")], NOW)
-    store.settle("left", [Verdict("B/1", None, "busy")], NOW + 1)
+    store.settle("left", [Settlement("B/1", None, "busy")], NOW + 1)
     store.settle("left", dead("B/1"), NOW + 2)
     store.settle("right", dead("A/1"), NOW + 3)
     first, second = dead_letters(store)

@@ -21,9 +21,9 @@ from bridge.journal.drills import (
     under_way,
 )
 from bridge.journal.recovery import stand_in
-from bridge.policy.drill import Ballot, Drill, advance, stop, tracked
+from bridge.policy.drill import Drill, DrillVotes, advance, stop, tracked
 
-ENOUGH = Ballot(
+ENOUGH = DrillVotes(
     "each-resource", satisfied=True, dry_run=False, since=NOON, have=(ME,), expected=("orders",)
 )
 

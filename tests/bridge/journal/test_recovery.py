@@ -18,7 +18,7 @@ from support.world import NOON, SECOND
 from bridge.core.state import Ended, State
 from bridge.journal.cursors import dead_letters, register
 from bridge.journal.recovery import merge, set_aside, stand_in
-from bridge.journal.store import Store, Verdict
+from bridge.journal.store import Settlement, Store
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_the_stand_in_goes_on_where_the_file_stopped(file, stand_in_for):
     file.commit(tracking("A"), [about("A", 1), about("B", 1), about("A", 2)], NOW, endpoint="there")
     file.settle("left", delivered("A/1", "B/1"), NOW)
     file.settle("right", delivered("B/1"), NOW)
-    file.settle("right", [Verdict("A/1", None, "busy")], NOW)
+    file.settle("right", [Settlement("A/1", None, "busy")], NOW)
     spare = stand_in_for(file)
     assert spare.load() == file.load()
     assert spare.recall("endpoint") == "there"
@@ -88,7 +88,9 @@ def test_what_happened_in_memory_is_in_the_file_afterwards(file, stand_in_for):
     spare.commit(tracking("A", "C"), [about("A", 2), about("C", 1)], NOW + 1, endpoint="there")
     spare.settle("left", delivered("A/1", "B/1"), NOW + 2)
     spare.settle("left", delivered("A/2"), NOW + 3)
-    spare.settle("right", [Verdict("A/1", None, "busy"), Verdict("B/1", "dead", "no")], NOW + 2)
+    spare.settle(
+        "right", [Settlement("A/1", None, "busy"), Settlement("B/1", "dead", "no")], NOW + 2
+    )
     merge(spare, file)
     assert recorded(file) == ["A/1", "B/1", "A/2", "C/1"]
     assert everything(file, "left") == ["C/1"]
@@ -100,9 +102,9 @@ def test_what_happened_in_memory_is_in_the_file_afterwards(file, stand_in_for):
 def test_attempts_made_in_memory_count(file, stand_in_for):
     register(file, ["sink"], NOW)
     file.append([about("A")], NOW)
-    file.settle("sink", [Verdict("A/1", None, "once")], NOW)
+    file.settle("sink", [Settlement("A/1", None, "once")], NOW)
     spare = stand_in_for(file)
-    spare.settle("sink", [Verdict("A/1", None, "twice")], NOW + 5)
+    spare.settle("sink", [Settlement("A/1", None, "twice")], NOW + 5)
     merge(spare, file)
     assert attempts(file, "A/1") == (None, 2, NOW, NOW + 5, "twice")
 

@@ -3,7 +3,7 @@ from support.journal_tools import NOW, about, delivered, everything, open_store,
 
 from bridge.journal.cursors import register
 from bridge.journal.retention import trim, used
-from bridge.journal.store import Store, Verdict
+from bridge.journal.store import Settlement, Store
 
 DAY = 86400.0
 PLENTY = 1 << 40
@@ -41,7 +41,7 @@ def test_what_a_configured_sink_has_not_settled_stays_however_old(store: Store):
     store.append([about("A"), about("B"), about("C")], NOW)
     store.settle("left", delivered("A/1", "B/1", "C/1"), NOW)
     store.settle("right", delivered("B/1"), NOW)
-    store.settle("right", [Verdict("C/1", None, "not now")], NOW)
+    store.settle("right", [Settlement("C/1", None, "not now")], NOW)
     assert by_age(store).removed == 1
     assert everything(store, "right") == ["A/1", "C/1"]
 

@@ -19,7 +19,7 @@ from support.world import NOON
 from bridge.core.state import Ended, State
 from bridge.journal.cursors import register
 from bridge.journal.schema import Corrupt
-from bridge.journal.store import Store, Verdict
+from bridge.journal.store import Settlement, Store
 
 
 @pytest.fixture
@@ -181,30 +181,32 @@ def test_a_row_says_what_was_tried_before(store: Store, sink: str):
     (row,) = store.unsettled(sink, 10, frozenset())
     assert (row.attempts, row.first, row.recorded) == (0, None, NOW - 7)
     assert row.event == about("A")
-    store.settle(sink, [Verdict("A/1", None, "refused")], NOW)
-    store.settle(sink, [Verdict("A/1", None, "timeout")], NOW + 5)
+    store.settle(sink, [Settlement("A/1", None, "refused")], NOW)
+    store.settle(sink, [Settlement("A/1", None, "timeout")], NOW + 5)
     (row,) = store.unsettled(sink, 10, frozenset())
     assert (row.attempts, row.first) == (2, NOW)
 
 
 def test_attempts_times_and_the_last_error_are_kept(store: Store, sink: str):
     store.append([about("A"), about("B")], NOW)
-    store.settle(sink, [Verdict("A/1", None, "refused")], NOW)
-    store.settle(sink, [Verdict("A/1", "dead", "never"), Verdict("B/1", "delivered")], NOW + 5)
+    store.settle(sink, [Settlement("A/1", None, "refused")], NOW)
+    store.settle(
+        sink, [Settlement("A/1", "dead", "never"), Settlement("B/1", "delivered")], NOW + 5
+    )
     assert attempt_of(store, "A/1") == ("dead", 2, NOW, NOW + 5, "never")
     assert attempt_of(store, "B/1") == ("delivered", 1, NOW + 5, NOW + 5, None)
 
 
 def test_what_is_filtered_counts_as_no_attempt(store: Store, sink: str):
     store.append([about("A")], NOW)
-    store.settle(sink, [Verdict("A/1", "filtered", tried=False)], NOW)
+    store.settle(sink, [Settlement("A/1", "filtered", tried=False)], NOW)
     assert attempt_of(store, "A/1")[:2] == ("filtered", 0)
 
 
 def test_what_is_settled_stays_settled(store: Store, sink: str):
     store.append([about("A")], NOW)
     store.settle(sink, delivered("A/1"), NOW)
-    store.settle(sink, [Verdict("A/1", None, "late"), Verdict("A/1", "dead")], NOW + 1)
+    store.settle(sink, [Settlement("A/1", None, "late"), Settlement("A/1", "dead")], NOW + 1)
     assert attempt_of(store, "A/1") == ("delivered", 1, NOW, NOW, None)
 
 
@@ -224,7 +226,7 @@ def test_the_low_water_mark_moves_over_settled_rows_only(store: Store, sink: str
     store.append([about(f"K{n}") for n in range(1, 6)], NOW)
     store.settle(sink, delivered("K2/1", "K3/1"), NOW)
     assert low(store, sink) == 0
-    store.settle(sink, [Verdict("K1/1", None, "later")], NOW)
+    store.settle(sink, [Settlement("K1/1", None, "later")], NOW)
     assert low(store, sink) == 0
     store.settle(sink, delivered("K1/1"), NOW)
     assert low(store, sink) == 3

@@ -17,7 +17,7 @@ from support.world import NOON
 
 from bridge.core.cloudevent import CloudEvent
 from bridge.core.state import Ended
-from bridge.journal import Journal, Verdict
+from bridge.journal import Journal, Settlement
 from bridge.journal.cursors import dead_letters, replay_letter
 from bridge.journal.store import Store
 
@@ -107,7 +107,7 @@ class Outbox(RuleBasedStateMachine):
         allowed = [name for key, name in expected.items() if key not in blocked]
         offered = [row.event.id for row in offer]
         assert offered == allowed[:limit]
-        self.do(self.journal.settle(sink, [Verdict(n, how, "why") for n in offered], self.now))
+        self.do(self.journal.settle(sink, [Settlement(n, how, "why") for n in offered], self.now))
         if how is not None:
             self.waiting[sink] = [n for n in self.waiting[sink] if n not in offered]
 

@@ -7,7 +7,7 @@ from support.journal_tools import NOW, about, tracking
 from support.world import published
 
 from bridge.core.state import State
-from bridge.journal import Verdict, views
+from bridge.journal import Settlement, views
 from bridge.journal.schema import connect_memory
 from bridge.journal.store import Store
 
@@ -63,8 +63,8 @@ def test_the_latest_of_each_event_comes_newest_first_and_only_transitions_count(
 def test_the_history_of_an_event_has_what_the_sinks_did(store):
     store.append([about("A", 1), about("B", 1), about("A", 2)], NOW)
     for sink, verdict in (
-        ("pager", Verdict("A/1", None, "busy")),
-        ("bus", Verdict("A/1", "delivered", note="ticket 17")),
+        ("pager", Settlement("A/1", None, "busy")),
+        ("bus", Settlement("A/1", "delivered", note="ticket 17")),
     ):
         store.settle(sink, [verdict], NOW + 1)
     first, second = views.history(store, "A")

@@ -22,8 +22,8 @@ from bridge.journal.votes import (
     receive,
     said_by,
     seen,
-    voices,
     votes,
+    votes_ever,
 )
 from bridge.policy.votes import Approval, Given
 
@@ -77,7 +77,7 @@ def test_one_voice_has_one_vote_and_the_later_one_stands(store):
     others = [cast(approver="b"), cast(resource=OTHER), cast(resource=""), cast(life=2)]
     receive(store, Receipt(others), NOW)
     assert len(votes(store, *EVENT)) == 4
-    assert [vote.life for vote in voices(store, EVENT_ID)] == [2, 1, 1, 1, 1]
+    assert [vote.life for vote in votes_ever(store, EVENT_ID)] == [2, 1, 1, 1, 1]
     assert said_by(store, "a-1") == [*votes(store, *EVENT), *votes(store, EVENT_ID, 2)]
     assert said_by(store, "another") == []
 

@@ -9,7 +9,7 @@ from bridge.core.model import Instance
 from bridge.metadata.answers import (
     Accepted,
     Answer,
-    Problem,
+    SourceProblem,
     parse_date,
     parse_retry_after,
     problem,
@@ -26,7 +26,7 @@ NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 LATER = "Sun, 15 Nov 2026 12:00:04 GMT"
 
 
-def document(body: bytes, status: int = 200) -> Answer | Problem:
+def document(body: bytes, status: int = 200) -> Answer | SourceProblem:
     return read_document(received(status, body), "2020-07-01")
 
 
@@ -60,7 +60,7 @@ def test_each_status_has_its_reason(status, reason):
         read_instance(received(status, b'{"compute": {}}')),
         read_accepted(received(status, b"")),
     ):
-        assert isinstance(answer, Problem)
+        assert isinstance(answer, SourceProblem)
         assert (answer.reason, answer.status) == (reason, status)
         assert str(status) in answer.detail
 
@@ -130,19 +130,19 @@ def test_an_unchanged_answer_has_no_document_and_is_not_empty():
 def test_zero_bytes_are_empty_and_blanks_are_not_json():
     assert document(b"") == Answer(None, empty=True)
     blank = document(b" \n")
-    assert isinstance(blank, Problem)
+    assert isinstance(blank, SourceProblem)
     assert blank.reason == "not-json"
 
 
 def test_a_body_that_broke_off_is_not_an_empty_one():
-    broken = Problem("truncated", "It broke off.")
+    broken = SourceProblem("truncated", "It broke off.")
     answer = read_document(received(200, b"", broken=broken), "2020-07-01")
     assert answer == broken
 
 
 def test_the_date_of_the_answer_comes_along_with_good_and_bad():
     moment = datetime(2026, 11, 15, 12, 0, 4, tzinfo=UTC)
-    broken = Problem("truncated", "It broke off.")
+    broken = SourceProblem("truncated", "It broke off.")
     for reply in (
         received(200, b'{"Events": []}', date=LATER),
         received(200, b"", date=LATER),
@@ -199,7 +199,7 @@ def test_a_time_beyond_the_calendar_is_a_wrong_shape_and_no_exception():
     names = ("EventId", "EventType", "EventStatus")
     event = {**dict.fromkeys(names, "x"), "NotBefore": "9999-12-31T23:59:59-10:00"}
     answer = document(json.dumps({"Events": [event]}).encode())
-    assert isinstance(answer, Problem)
+    assert isinstance(answer, SourceProblem)
     assert answer.reason == "wrong-shape"
 
 
@@ -208,7 +208,7 @@ def test_an_instance_is_read_and_an_odd_one_is_a_problem():
     assert good == Instance(name="web_0")
     for body in (b"{}", b"[]", b'{"compute": 5}'):
         odd = read_instance(received(200, body))
-        assert isinstance(odd, Problem)
+        assert isinstance(odd, SourceProblem)
         assert odd.reason == "wrong-shape"
 
 
@@ -218,7 +218,7 @@ def test_the_body_of_an_accepted_post_is_never_looked_at():
 
 
 def test_an_accepted_post_whose_body_breaks_off_is_accepted():
-    broken = Problem("truncated", "It broke off.")
+    broken = SourceProblem("truncated", "It broke off.")
     assert read_accepted(received(200, b"", broken=broken)) == Accepted()
 
 
@@ -230,7 +230,7 @@ def test_any_bytes_under_any_status_give_a_value(body, status):
         read_instance(received(status, body)),
         read_accepted(received(status, body)),
     ):
-        assert isinstance(answer, Answer | Problem | Instance | Accepted)
+        assert isinstance(answer, Answer | SourceProblem | Instance | Accepted)
 
 
 @unhurried

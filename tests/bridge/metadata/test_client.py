@@ -11,7 +11,7 @@ from support.metadata_client import DOCUMENT, EVENT, QUIET, client, fetched
 from support.metadata_far_side import FarSide, http
 
 from bridge.core.model import Instance
-from bridge.metadata.answers import Accepted, Answer, Problem
+from bridge.metadata.answers import Accepted, Answer, SourceProblem
 from bridge.metadata.budget import Budget
 
 PROXIES = ["http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"]
@@ -119,7 +119,7 @@ async def test_the_first_answer_may_take_long_and_the_next_ones_may_not():
     ):
         assert isinstance(await metadata.fetch(), Answer)
         late = await metadata.fetch()
-    assert isinstance(late, Problem)
+    assert isinstance(late, SourceProblem)
     assert late.reason == "timeout"
 
 
@@ -153,7 +153,7 @@ async def test_after_a_day_of_silence_there_is_patience_again():
     ):
         assert isinstance(await metadata.fetch(), Answer)
         now[0] = 23 * 3600.0
-        assert isinstance(await metadata.fetch(), Problem)
+        assert isinstance(await metadata.fetch(), SourceProblem)
         now[0] = 25 * 3600.0
         assert isinstance(await metadata.fetch(), Answer)
 
@@ -165,7 +165,7 @@ async def test_a_body_that_drips_does_not_hold_the_bridge_for_ever():
         client(side.url, first_timeout=0.2, connect_timeout=0.5) as metadata,
     ):
         problem = await metadata.fetch()
-    assert isinstance(problem, Problem)
+    assert isinstance(problem, SourceProblem)
     assert problem.reason == "timeout"
 
 
@@ -228,7 +228,7 @@ async def test_calls_never_overlap_and_waiting_is_no_connect_timeout():
     async with FarSide(handler=steady) as side, client(side.url, connect_timeout=0.25) as metadata:
         calls = [metadata.fetch() for _ in range(4)] + [metadata.approve(["A"]) for _ in range(4)]
         results = await asyncio.gather(*calls)
-    assert [result for result in results if isinstance(result, Problem)] == []
+    assert [result for result in results if isinstance(result, SourceProblem)] == []
     assert len(side.requests) == 8
     assert side.at_once == 1
 

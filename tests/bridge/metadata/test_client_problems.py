@@ -9,7 +9,7 @@ import pytest
 from support.metadata_client import DOCUMENT, EVENT, QUIET, client, fetched, reason
 from support.metadata_far_side import FarSide, http
 
-from bridge.metadata.answers import Accepted, Answer, Problem
+from bridge.metadata.answers import Accepted, Answer, SourceProblem
 from bridge.metadata.client import LARGEST_BODY
 
 
@@ -21,7 +21,7 @@ async def test_a_status_that_is_an_error_is_a_problem_for_all_three_calls():
             await metadata.approve(["A"]),
             await metadata.instance(),
         ):
-            assert isinstance(problem, Problem)
+            assert isinstance(problem, SourceProblem)
             assert (problem.reason, problem.retry_after) == ("throttled", 3.0)
             assert "slow down" in problem.detail
 
@@ -74,7 +74,7 @@ async def test_an_endless_body_is_left_in_the_middle():
     endless = FarSide(b"HTTP/1.1 200 OK\r\n\r\n", parts=[b" " * 65536] * 1000)
     async with endless as side, client(side.url) as metadata:
         problem = await metadata.fetch()
-    assert isinstance(problem, Problem)
+    assert isinstance(problem, SourceProblem)
     assert problem.reason == "too-large"
     assert side.sent < 1000
 
@@ -127,8 +127,8 @@ async def test_no_garbage_on_the_wire_raises():
 
     async with FarSide(handler=garbled, hang_up=True) as side, client(side.url) as metadata:
         for _ in range(150):
-            assert isinstance(await metadata.fetch(), Answer | Problem)
-            assert isinstance(await metadata.approve(["A"]), Accepted | Problem)
+            assert isinstance(await metadata.fetch(), Answer | SourceProblem)
+            assert isinstance(await metadata.approve(["A"]), Accepted | SourceProblem)
 
 
 async def test_nobody_listening_is_unreachable():
@@ -136,7 +136,7 @@ async def test_nobody_listening_is_unreachable():
         taken.bind(("127.0.0.1", 0))
         async with client(f"http://127.0.0.1:{taken.getsockname()[1]}") as metadata:
             problem = await metadata.fetch()
-    assert isinstance(problem, Problem)
+    assert isinstance(problem, SourceProblem)
     assert problem.reason == "unreachable"
     assert "127.0.0.1" in problem.detail
 
@@ -153,7 +153,7 @@ async def test_a_connection_that_nobody_takes_is_unreachable_and_not_a_timeout()
             problem = await metadata.fetch()
         for one in waiting:
             one.close()
-    assert isinstance(problem, Problem)
+    assert isinstance(problem, SourceProblem)
     assert problem.reason == "unreachable"
 
 
@@ -161,7 +161,7 @@ async def test_a_connection_that_nobody_takes_is_unreachable_and_not_a_timeout()
 async def test_an_endpoint_that_is_none_is_unreachable(endpoint):
     async with client(endpoint) as metadata:
         problem = await metadata.fetch()
-    assert isinstance(problem, Problem)
+    assert isinstance(problem, SourceProblem)
     assert problem.reason == "unreachable"
 
 
@@ -170,5 +170,5 @@ async def test_a_password_in_the_endpoint_is_not_repeated():
         taken.bind(("127.0.0.1", 0))
         async with client(f"http://me:hunter2@127.0.0.1:{taken.getsockname()[1]}") as metadata:
             problem = await metadata.fetch()
-    assert isinstance(problem, Problem)
+    assert isinstance(problem, SourceProblem)
     assert "hunter2" not in problem.detail

@@ -6,7 +6,7 @@ import pytest
 from support.metadata_far_side import FarSide, http
 
 from bridge.metadata import discovery
-from bridge.metadata.answers import Answer, Problem
+from bridge.metadata.answers import Answer, SourceProblem
 from bridge.metadata.budget import Budget
 from bridge.metadata.discovery import WELL_KNOWN, Attempt, Candidate, asker, candidates, discover
 
@@ -104,7 +104,7 @@ def test_the_environment_is_not_asked(monkeypatch):
 
 
 async def test_a_configured_url_is_taken_without_a_request():
-    async def never(_: Candidate) -> Answer | Problem:
+    async def never(_: Candidate) -> Answer | SourceProblem:
         raise AssertionError
 
     chosen, attempts = await discover("2020-07-01", configured="http://127.0.0.1:1/", probe=never)
@@ -178,8 +178,8 @@ async def test_any_other_address_must_answer_like_the_endpoint(answer):
 
 
 async def test_the_well_known_address_is_known_by_its_url_too():
-    async def refuses(_: Candidate) -> Problem:
-        return Problem("forbidden", "No.", status=403)
+    async def refuses(_: Candidate) -> SourceProblem:
+        return SourceProblem("forbidden", "No.", status=403)
 
     remembered = Candidate(WELL_KNOWN, "remembered")
     chosen, attempts = await discover("2020-07-01", found=[remembered], probe=refuses)

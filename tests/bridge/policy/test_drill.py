@@ -10,8 +10,8 @@ from bridge.drills.plan import Plan, made_up
 from bridge.policy.allow import Allow
 from bridge.policy.drill import (
     MISSED,
-    Ballot,
     Drill,
+    DrillVotes,
     advance,
     announced,
     expected,
@@ -22,8 +22,8 @@ from bridge.policy.drill import (
 from bridge.policy.judge import Rules
 
 DUE = NOON + timedelta(minutes=15)
-OPEN = Ballot("any", satisfied=False, dry_run=False, missing=("any",))
-ENOUGH = Ballot("any", satisfied=True, dry_run=False, since=NOON, have=("orders",))
+OPEN = DrillVotes("any", satisfied=False, dry_run=False, missing=("any",))
+ENOUGH = DrillVotes("any", satisfied=True, dry_run=False, since=NOON, have=("orders",))
 
 
 def plan(**asked):

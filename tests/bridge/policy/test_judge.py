@@ -181,7 +181,7 @@ VOTES = st.builds(
 
 @given(st.lists(VOTES, max_size=8), st.integers(0, 2000), st.sampled_from([EACH, ANY]))
 def test_nothing_is_satisfied_without_approvals_or_over_a_hold_in_whatever_order(votes, now, rules):
-    latest = list({vote.voice: vote for vote in votes}.values())
+    latest = list({vote.voter: vote for vote in votes}.values())
     moment = NOON + timedelta(seconds=now)
     found = judge(EVENT, latest, rules, moment)
     if found.satisfied:

@@ -140,19 +140,19 @@ class Ballot:
     def hear(self, said):
         told = given(said, self.now)
         vote = as_vote(told, self.event, 1, self.now)
-        before = self.standing.get(vote.voice)
+        before = self.standing.get(vote.voter)
         if objection(told, vote, self.event, self.rules) is not None:
             return
         if before is not None and before.verified and not vote.verified:
             return
         if before is None or not unchanged(vote, before, self.event, self.rules.hold_timeout):
-            self.standing[vote.voice] = vote
+            self.standing[vote.voter] = vote
 
     def restart(self):
         """All that is left is what was written down."""
         self.store.connection.execute("DELETE FROM vote")
         receive(self.store, Receipt(list(self.standing.values())), 0.0)
-        self.standing = {vote.voice: vote for vote in votes(self.store, self.event.key, 1)}
+        self.standing = {vote.voter: vote for vote in votes(self.store, self.event.key, 1)}
 
 
 @pytest.fixture(scope="module")

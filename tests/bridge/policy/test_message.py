@@ -8,7 +8,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from bridge.policy.message import APPROVE, LARGEST, MOST_EVENTS, Malformed, NotForUs, read, unwrap
+from bridge.policy.message import (
+    APPROVE,
+    LARGEST,
+    MOST_EVENTS,
+    MalformedApproval,
+    NotForUs,
+    read,
+    unwrap,
+)
 from bridge.policy.votes import Approval
 
 EVENT_ID = "602d9444-d2cd-49c7-8624-8643e7171297"
@@ -29,7 +37,7 @@ def one(body, headers=(), position=None) -> Approval:
 
 
 def refusal(body, headers=()) -> str:
-    with pytest.raises(Malformed) as caught:
+    with pytest.raises(MalformedApproval) as caught:
         read(encoded(body), headers)
     return str(caught.value)
 
@@ -137,16 +145,16 @@ def test_what_is_no_such_wrapping_is_left_as_it_is(body):
 def test_what_has_its_signature_in_headers_is_not_unwrapped_and_what_is_too_large_not_looked_at():
     body = encoded({**WRAPPED, "payload": "x"})
     assert unwrap(body, SIGNATURE) == (body, SIGNATURE)
-    with pytest.raises(Malformed, match="at most"):
+    with pytest.raises(MalformedApproval, match="at most"):
         unwrap(b" " * (LARGEST + 1), ())
 
 
 def test_of_a_signed_message_the_headers_say_nothing_but_its_id():
     [plain] = read(encoded(SAID), SIGNATURE, "t/0/1", signed=True)
     assert plain.key == "w-1"
-    with pytest.raises(Malformed, match="does not cover headers"):
+    with pytest.raises(MalformedApproval, match="does not cover headers"):
         read(encoded(SAID), [*SIGNATURE, *BINARY], signed=True)
-    with pytest.raises(Malformed, match="is not the CloudEvent's id"):
+    with pytest.raises(MalformedApproval, match="is not the CloudEvent's id"):
         read(encoded(ENVELOPE), [*SIGNATURE, *STRUCTURED], signed=True)
     same = [("webhook-id", b"a-1"), *STRUCTURED]
     assert read(encoded(ENVELOPE), same, signed=True)[0].key == "/orders\x1fa-1"
@@ -263,7 +271,7 @@ VALUES = st.sampled_from([value for _, value in (*BINARY, *STRUCTURED)]) | st.bi
 def test_nothing_but_the_two_refusals_is_ever_raised(body, headers, position):
     try:
         found = read(body, headers, position)
-    except (Malformed, NotForUs) as error:
+    except (MalformedApproval, NotForUs) as error:
         str(error).encode("utf-8", "backslashreplace")
         return
     for approval in found:

@@ -110,7 +110,7 @@ ENTRIES = [(), (Allow(approver="orders", all_resources=True), Allow(approver="bi
     st.sampled_from(ENTRIES),
 )
 def test_nothing_is_ever_satisfied_that_policy_and_identity_do_not_allow(votes, require, allow):
-    latest = list({one.voice: one for one in votes}.values())
+    latest = list({one.voter: one for one in votes}.values())
     found = judge(EVENT, latest, Rules(require=require, allow=allow), NOON)
     if not found.satisfied:
         return

@@ -119,6 +119,6 @@ def test_nobody_can_use_up_the_ids_of_a_proved_name():
 
 
 def test_a_voice_is_one_approver_for_one_vm_in_whatever_case():
-    assert cast(resource=ME.upper()).voice == cast(resource=ME.lower()).voice
-    assert cast(resource=ME).voice != cast(resource="").voice
-    assert cast(approver="orders").voice != cast(approver="billing").voice
+    assert cast(resource=ME.upper()).voter == cast(resource=ME.lower()).voter
+    assert cast(resource=ME).voter != cast(resource="").voter
+    assert cast(approver="orders").voter != cast(approver="billing").voter

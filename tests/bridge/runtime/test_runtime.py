@@ -6,7 +6,7 @@ import pytest
 from support.journal_tools import about, delivered, everything
 from support.served_bridge import config, runtime
 
-from bridge.journal import Verdict, views
+from bridge.journal import Settlement, views
 from bridge.journal.cursors import dead_letters
 from bridge.runtime.runtime import Runtime
 
@@ -26,7 +26,7 @@ async def audits(bridge: Runtime) -> list[dict]:
 
 async def kill(bridge: Runtime, name: str = "A") -> str:
     await bridge.journal.append([about(name)], time.time())
-    verdict = Verdict(f"{name}/1", "dead", "too pink")
+    verdict = Settlement(f"{name}/1", "dead", "too pink")
     await bridge.journal.settle("bus", [verdict], time.time())
     letters = await bridge.journal.run(dead_letters)
     return letters[-1].id

@@ -10,7 +10,7 @@ import pytest
 from support.polling import VM, kinds, next_second, restarted, run_for
 from support.until import until
 
-from bridge.metadata.answers import Accepted, Problem
+from bridge.metadata.answers import Accepted, SourceProblem
 from bridge.simulator import Simulator
 from bridge.source.poller import LONGEST_BACKOFF, Poller
 
@@ -197,7 +197,7 @@ async def test_all_publishes_what_concerns_other_vms(simulator, tmp_path):
         assert await bridge.transitions() == ["scheduled"]
 
 
-def pauses(poller: Poller, problem: Problem | None = None) -> list[float]:
+def pauses(poller: Poller, problem: SourceProblem | None = None) -> list[float]:
     return [poller._pause(problem) for _ in range(200)]
 
 
@@ -214,7 +214,7 @@ async def test_backoff_is_short(bridge):
 
 
 async def test_the_service_says_how_long_to_wait(bridge):
-    assert set(pauses(bridge.poller, Problem("throttled", "x", retry_after=7.0))) == {7.0}
+    assert set(pauses(bridge.poller, SourceProblem("throttled", "x", retry_after=7.0))) == {7.0}
 
 
 async def test_it_runs_until_cancelled(bridge):
@@ -264,7 +264,7 @@ async def test_nothing_is_approved_by_a_document_of_an_earlier_life(simulator, t
     async with restarted(simulator, tmp_path / "journal.db") as bridge, running(bridge.poller):
         await until(lambda: bridge.status.polls >= 2)
         answer = await bridge.poller.endpoint.approve([event], known)
-        assert isinstance(answer, Problem)
+        assert isinstance(answer, SourceProblem)
         assert answer.reason == "outdated"
         assert approvals(simulator) == []
         simulator.world.clear_faults()
@@ -281,6 +281,6 @@ async def test_an_approval_waits_for_the_document_that_is_on_its_way(bridge, hur
         await until(bridge.poller.endpoint.turn.locked)
         bridge.world.update(event, type="Reboot")
         answer = await bridge.poller.endpoint.approve([event], known)
-        assert isinstance(answer, Problem)
+        assert isinstance(answer, SourceProblem)
         assert (await bridge.journal.load()).incarnation != known
         assert approvals(bridge.simulator) == []

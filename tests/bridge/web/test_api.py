@@ -7,7 +7,7 @@ from support.served_bridge import announce, end, kill
 from support.world import ME
 
 from bridge.approvals.service import ApprovalService
-from bridge.journal import Verdict
+from bridge.journal import Settlement
 
 FIRST = "602D9444-D2CD-49C7-8624-8643E7171297"
 SECOND = "C7061BAC-AFDC-4513-B24B-AA5F13A16123"
@@ -64,8 +64,8 @@ async def test_a_pending_event_says_how_much_time_is_left_now(running):
 
 async def test_one_event_has_its_history_with_deliveries(running):
     (told,) = await announce(running.journal, FIRST)
-    await running.journal.settle("bus", [Verdict(told.id, "delivered")], 1_700_000_000.0)
-    await running.journal.settle("pager", [Verdict(told.id, None, "timed out")], 1_700_000_000.0)
+    await running.journal.settle("bus", [Settlement(told.id, "delivered")], 1_700_000_000.0)
+    await running.journal.settle("pager", [Settlement(told.id, None, "timed out")], 1_700_000_000.0)
     status, body = await running.http.ask("GET", f"/api/v1/events/{FIRST.lower()}")
     assert status == 200
     assert body["eventId"] == FIRST
@@ -139,7 +139,7 @@ async def test_a_dead_letter_is_dropped_once(running):
 
 async def test_a_sink_gets_everything_again(running):
     (told,) = await announce(running.journal, FIRST)
-    await running.journal.settle("bus", [Verdict(told.id, "delivered")], 1.0)
+    await running.journal.settle("bus", [Settlement(told.id, "delivered")], 1.0)
     status, body = await running.control.ask("POST", "/api/v1/sinks/bus/replay")
     assert (status, body) == (202, {"sink": "bus", "cloudEvents": 1})
     status, problem = await running.control.ask("POST", "/api/v1/sinks/nowhere/replay")
@@ -175,7 +175,7 @@ async def test_a_replay_resumes_too(running):
 
 async def test_a_note_about_a_delivery_is_part_of_the_history(running):
     (told,) = await announce(running.journal, FIRST)
-    await running.journal.settle("bus", [Verdict(told.id, "delivered", note="ticket 17")], 1.0)
+    await running.journal.settle("bus", [Settlement(told.id, "delivered", note="ticket 17")], 1.0)
     _, body = await running.control.ask("GET", f"/api/v1/events/{FIRST}")
     (delivery,) = body["history"][0]["deliveries"]
     assert (delivery["outcome"], delivery["note"]) == ("delivered", "ticket 17")

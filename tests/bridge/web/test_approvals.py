@@ -27,8 +27,8 @@ JSON = {"Content-Type": "application/json"}
 
 
 @asynccontextmanager
-async def desk(folder, *, http=None, **approvals):
-    """A bridge whose desk is open, and Azure takes whatever it is told."""
+async def context(folder, *, http=None, **approvals):
+    """A bridge whose context is open, and Azure takes whatever it is told."""
     usual = config(folder, **{"tokens": TOKENS, **(http or {})})
     given = {"http": usual.http, "state_dir": folder, "approvals": {"require": "any", **approvals}}
     async with bridge(Config.model_validate(given)) as made:
@@ -62,7 +62,7 @@ async def cast(made):
 
 
 async def test_a_vote_with_a_token_is_journaled_posted_and_answered(tmp_path):
-    async with desk(tmp_path) as (made, sent):
+    async with context(tmp_path) as (made, sent):
         status, body = await post(made.http, vote(id="a-1", reason="drained"))
         assert status == 202
         assert body == {
@@ -85,7 +85,7 @@ async def test_a_vote_with_a_token_is_journaled_posted_and_answered(tmp_path):
 
 
 async def test_the_control_socket_takes_votes_from_whoever_may_open_it(tmp_path):
-    async with desk(tmp_path, dry_run=True) as (made, _):
+    async with context(tmp_path, dry_run=True) as (made, _):
         status, body = await made.control.ask("POST", PATH, data=vote(), headers=JSON)
         assert (status, body["outcomes"][0]["outcome"]) == (202, "recorded")
         [found] = await cast(made)
@@ -94,7 +94,7 @@ async def test_the_control_socket_takes_votes_from_whoever_may_open_it(tmp_path)
 
 
 async def test_a_signature_by_a_known_key_needs_no_token(tmp_path):
-    async with desk(tmp_path, allow=[ORDERS.entry()], dry_run=True) as (made, _):
+    async with context(tmp_path, allow=[ORDERS.entry()], dry_run=True) as (made, _):
         delivery = ORDERS.delivery(EVENT_ID)
         headers = {**JSON, **{name: value.decode() for name, value in delivery.headers}}
         for _ in range(2):
@@ -105,11 +105,11 @@ async def test_a_signature_by_a_known_key_needs_no_token(tmp_path):
         status, body = await made.http.ask("POST", PATH, data=delivery.body + b" ", headers=headers)
         assert (status, body["reason"]) == (401, "unauthorized")
         status, _ = await made.http.ask("GET", "/api/v1/events", headers=headers)
-        assert status == 401, "a signature opens no other door"
+        assert status == 401, "a signature opens no other authenticator"
 
 
 async def test_a_cloudevent_is_taken_in_either_mode(tmp_path):
-    async with desk(tmp_path, dry_run=True) as (made, _):
+    async with context(tmp_path, dry_run=True) as (made, _):
         envelope = {"specversion": "1.0", "id": "a-1", "source": "/o", "type": APPROVE}
         structured = {"Content-Type": "application/cloudevents+json; charset=utf-8"}
         body = json.dumps({**envelope, "data": {"eventId": EVENT_ID}})
@@ -149,7 +149,7 @@ async def test_a_cloudevent_is_taken_in_either_mode(tmp_path):
 async def test_what_does_not_count_is_a_problem_with_its_status(
     tmp_path, body, headers, status, reason
 ):
-    async with desk(tmp_path) as (made, sent):
+    async with context(tmp_path) as (made, sent):
         found, problem = await post(made.http, body, headers)
         assert (found, problem["status"]) == (status, status)
         assert problem.get("reason") == reason
@@ -159,7 +159,7 @@ async def test_what_does_not_count_is_a_problem_with_its_status(
 
 
 async def test_a_resource_that_is_needed_and_an_event_that_is_over_have_their_statuses(tmp_path):
-    async with desk(tmp_path, require="each-resource") as (made, _):
+    async with context(tmp_path, require="each-resource") as (made, _):
         status, problem = await post(made.http, vote())
         assert (status, problem["reason"]) == (400, "resource-required")
         assert problem["outcomes"][0]["outcome"] == "refused"
@@ -169,7 +169,7 @@ async def test_a_resource_that_is_needed_and_an_event_that_is_over_have_their_st
 
 
 async def test_some_that_count_make_it_a_202(tmp_path):
-    async with desk(tmp_path) as (made, _):
+    async with context(tmp_path) as (made, _):
         both = [{"EventId": EVENT_ID}, {"EventId": "unknown"}]
         status, body = await post(made.http, json.dumps({"StartRequests": both}))
         assert status == 202
@@ -177,14 +177,14 @@ async def test_some_that_count_make_it_a_202(tmp_path):
 
 
 async def test_without_tokens_and_keys_http_is_read_only(tmp_path):
-    async with desk(tmp_path, http={"tokens": []}) as (made, _):
+    async with context(tmp_path, http={"tokens": []}) as (made, _):
         for headers in (JSON, {**JSON, "webhook-signature": "v1,eA=="}):
             status, _ = await made.http.ask("POST", PATH, data=vote(), headers=headers)
             assert status == 403
 
 
 async def test_while_the_journal_cannot_be_written_or_nobody_listens_it_is_a_503(tmp_path):
-    async with desk(tmp_path) as (made, _):
+    async with context(tmp_path) as (made, _):
         made.journal._store.connection.execute("PRAGMA query_only = ON")
         for _ in range(2):
             assert (await post(made.http, vote()))[0] == 503
@@ -193,7 +193,7 @@ async def test_while_the_journal_cannot_be_written_or_nobody_listens_it_is_a_503
 
 
 async def test_one_caller_that_asks_too_often_is_asked_to_wait_and_no_other(tmp_path):
-    async with desk(tmp_path, dry_run=True) as (made, _):
+    async with context(tmp_path, dry_run=True) as (made, _):
         found = await asyncio.gather(*(post(made.http, vote()) for _ in range(200)))
         statuses = [status for status, _ in found]
         assert set(statuses) == {202, 429}
@@ -212,7 +212,7 @@ async def consent(made, **headers):
 
 
 async def test_a_known_origin_is_given_consent_and_a_rate(tmp_path):
-    async with desk(tmp_path, http={"webhook_origins": ["EventGrid.example"]}) as (made, _):
+    async with context(tmp_path, http={"webhook_origins": ["EventGrid.example"]}) as (made, _):
         status, headers = await consent(made, WebHook_Request_Origin="eventgrid.example")
         assert (status, headers["WebHook-Allowed-Origin"]) == (200, "eventgrid.example")
         assert (headers["WebHook-Allowed-Rate"], headers["Allow"]) == ("120", "POST, OPTIONS")
@@ -225,7 +225,7 @@ async def test_a_known_origin_is_given_consent_and_a_rate(tmp_path):
 
 
 async def test_nobody_else_is_given_consent(tmp_path):
-    async with desk(tmp_path) as (made, _):
+    async with context(tmp_path) as (made, _):
         status, headers = await consent(made, WebHook_Request_Origin="evil.example")
         assert status == 403
         assert "WebHook-Allowed-Origin" not in headers

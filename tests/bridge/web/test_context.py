@@ -5,7 +5,7 @@ import asyncio
 from support.guarded_bridge import scrape
 from support.served_bridge import announce
 
-from bridge.web.context import Desk
+from bridge.web.context import WebContext
 
 
 async def test_metrics_do_not_ask_the_journal_more_than_once_a_second(running):
@@ -26,9 +26,9 @@ async def test_metrics_do_not_ask_the_journal_more_than_once_a_second(running):
 async def test_while_the_journal_does_not_answer_the_former_readings_are_given(
     running, monkeypatch
 ):
-    desk = Desk(running.runtime)
+    context = WebContext(running.runtime)
     await announce(running.journal, "E1")
-    assert (await desk.readings()).pending == 1
+    assert (await context.readings()).pending == 1
 
     async def never(_: object) -> None:
         await asyncio.Event().wait()
@@ -36,12 +36,12 @@ async def test_while_the_journal_does_not_answer_the_former_readings_are_given(
     monkeypatch.setattr("bridge.web.context._PATIENCE", 0.02)
     monkeypatch.setattr("bridge.web.context._READ_AGAIN", 0.0)
     monkeypatch.setattr(running.journal, "run", never)
-    assert (await desk.readings()).pending == 1
+    assert (await context.readings()).pending == 1
 
 
 async def test_readiness_is_that_of_the_moment(running):
-    desk = Desk(running.runtime)
-    assert desk.readiness().ready
+    context = WebContext(running.runtime)
+    assert context.readiness().ready
     running.journal.trouble = "the disk is full"
-    assert [one.what for one in desk.readiness().reasons] == ["journal"]
+    assert [one.what for one in context.readiness().reasons] == ["journal"]
     running.journal.trouble = None

@@ -7,7 +7,7 @@ from support.served_bridge import announce, bridge, config
 from support.world import ME, OTHER
 
 from bridge.drills.runner import look
-from bridge.journal import Verdict
+from bridge.journal import Settlement
 
 PATH = "/api/v1/drills"
 TOKENS = [
@@ -95,8 +95,8 @@ async def test_the_report_tells_what_the_sinks_did(running):
     _, event = await running.control.ask("GET", f"/api/v1/events/{report['eventId']}")
     told = event["history"][0]["cloudevent"]["id"]
     now = running.runtime.status.source.last_good.timestamp()
-    await running.journal.settle("bus", [Verdict(told, "delivered")], now)
-    await running.journal.settle("pager", [Verdict(told, "dead", "410")], now)
+    await running.journal.settle("bus", [Settlement(told, "delivered")], now)
+    await running.journal.settle("pager", [Settlement(told, "dead", "410")], now)
     _, found = await running.control.ask("GET", report["href"])
     assert [(one["outcome"], one["error"]) for one in found["sinks"]] == [
         ("delivered", None),

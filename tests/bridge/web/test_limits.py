@@ -3,7 +3,7 @@
 import pytest
 
 from bridge.web.limits import Limiter
-from bridge.web.problems import Problem
+from bridge.web.problems import ProblemDetails
 
 
 class Clock:
@@ -18,13 +18,13 @@ def test_a_bucket_empties_and_fills_again():
     limiter = Limiter(per_minute=60, burst=3, clock=clock)
     for _ in range(3):
         limiter.check("a")
-    with pytest.raises(Problem) as caught:
+    with pytest.raises(ProblemDetails) as caught:
         limiter.check("a")
     assert (caught.value.status, caught.value.headers["Retry-After"]) == (429, "1")
     limiter.check("b")
     clock.now += 1.0
     limiter.check("a")
-    with pytest.raises(Problem):
+    with pytest.raises(ProblemDetails):
         limiter.check("a")
     clock.now += 1000.0
     for _ in range(3):
@@ -36,7 +36,7 @@ def test_a_caller_that_goes_on_regardless_is_not_locked_out_for_ever():
     limiter = Limiter(per_minute=60, burst=1, clock=clock)
     limiter.check("a")
     for _ in range(100):
-        with pytest.raises(Problem):
+        with pytest.raises(ProblemDetails):
             limiter.check("a")
     clock.now += 1.0
     limiter.check("a")

@@ -11,7 +11,7 @@ import pytest
 from support.guarded_bridge import raw
 from support.served_bridge import bridge, config, runtime
 
-from bridge.config import Config, Http
+from bridge.config import Config, HttpSettings
 from bridge.platform import control_address
 from bridge.web import CannotListen, serve
 
@@ -57,7 +57,9 @@ async def test_a_default_address_that_is_taken_is_a_warning(tmp_path, taken, cap
     settings = Config.model_validate({"state_dir": tmp_path})
     assert settings.http.listen is not None
     default = settings.http.listen._replace(port=taken)
-    http = Http.model_construct(_fields_set=set(), **{**dict(settings.http), "listen": default})
+    http = HttpSettings.model_construct(
+        _fields_set=set(), **{**dict(settings.http), "listen": default}
+    )
     settings = settings.model_copy(update={"http": http})
     assert settings.http.listen_is_default
     address = control_address(tmp_path)

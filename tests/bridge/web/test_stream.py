@@ -8,7 +8,7 @@ from support.served_bridge import bridge, config
 from support.until import until
 
 from bridge.core.cloudevent import CloudEvent
-from bridge.web import context as desk
+from bridge.web import context
 from bridge.web.stream import Streams, encode
 
 
@@ -16,7 +16,9 @@ from bridge.web.stream import Streams, encode
 def limits(monkeypatch):
     """Streams of the next bridge, with a test's patience."""
     made = Streams(most=2, heartbeat=0.05, patience=0.2)
-    monkeypatch.setattr("bridge.web.server.Desk", lambda runtime: desk.Desk(runtime, streams=made))
+    monkeypatch.setattr(
+        "bridge.web.server.Desk", lambda runtime: context.WebContext(runtime, streams=made)
+    )
     return made
 
 

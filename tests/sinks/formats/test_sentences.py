@@ -9,7 +9,7 @@ from support.world import ME, NOON, OBSERVER, SECOND
 from bridge.core import messages
 from bridge.drills.plan import Plan, made_up
 from bridge.plugins import find_format, read_format
-from bridge.policy.drill import Ballot, Drill, advance, announced, tracked
+from bridge.policy.drill import Drill, DrillVotes, advance, announced, tracked
 
 OPTIONS = {"pagerduty": {"type": "pagerduty", "routing_key": "k" * 32}}
 
@@ -18,7 +18,7 @@ def told():
     """Announced and started, as the bridge publishes it."""
     event = made_up(Plan.model_validate({"eventType": "Terminate"}), "0C", (ME,), NOON)
     drill = Drill(tracked(event, ME, NOON), "ops", "http", NOON, NOON + SECOND)
-    begun = advance(drill, Ballot("any", satisfied=True, dry_run=False), NOON)
+    begun = advance(drill, DrillVotes("any", satisfied=True, dry_run=False), NOON)
     return [messages.transition(announced(one), OBSERVER, NOON, None) for one in (drill, begun)]
 
 

@@ -18,9 +18,9 @@ def configured(**keys) -> KafkaSettings:
 
 
 def test_one_request_ends_before_the_batch_does_and_the_batch_before_the_bridge_stops_waiting():
-    door = find_door(configured(retry={"timeout": "10s"}), PLACE)
-    assert door.patience == pytest.approx(7.2)
-    assert (door.client_id, door.servers) == ("seb-vm-1-sink-bus", [("127.0.0.1", 9092)])
+    connector = find_door(configured(retry={"timeout": "10s"}), PLACE)
+    assert connector.patience == pytest.approx(7.2)
+    assert (connector.client_id, connector.servers) == ("seb-vm-1-sink-bus", [("127.0.0.1", 9092)])
 
 
 async def test_a_cluster_that_is_not_there_is_named_with_the_reason():

@@ -8,7 +8,7 @@ from aiokafka import errors
 
 from bridge.plugins import Unavailable
 from sinks.kafka import KafkaApprovals, subscription
-from sinks.kafka.connection import Door, log_in
+from sinks.kafka.connection import Connector, log_in
 from sinks.kafka.subscription import Seat
 
 
@@ -25,9 +25,9 @@ def seated(**keys) -> Seat:
         | {"trust": "transport"}
         | keys
     )
-    door = Door(settings.servers, "me", 1.0, log_in(settings))
+    connector = Connector(settings.servers, "me", 1.0, log_in(settings))
     places = {0: 7, 1: 0}
-    return Seat(settings, "approvals", None, door, 0.0, places, consumer=NoNews())
+    return Seat(settings, "approvals", None, connector, 0.0, places, consumer=NoNews())
 
 
 async def test_brokers_that_do_not_answer_are_not_waited_for(monkeypatch):
@@ -49,8 +49,8 @@ async def test_half_a_rotation_changes_nothing(tmp_path: Path):
     password.write_text("one")
     sasl = {"mechanism": "PLAIN", "username": "ann", "password": {"file": str(password)}}
     seat = seated(sasl=sasl)
-    before = seat.door
+    before = seat.connector
     password.unlink()
     await seat.renew()
-    assert seat.door is before
+    assert seat.connector is before
     assert seat.places == {0: 7, 1: 0}

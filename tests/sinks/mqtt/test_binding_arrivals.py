@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from bridge.policy.message import APPROVE, Malformed, NotForUs, read
+from bridge.policy.message import APPROVE, MalformedApproval, NotForUs, read
 from sinks.mqtt.binding import Arrival, body_of, headers_of
 
 EVENT = "602D9444-D2CD-49C7-8624-8643E7171297"
@@ -58,14 +58,14 @@ def test_a_user_property_is_not_the_content_type():
 
 @pytest.mark.parametrize("name", ["id", "ID", "specversion", "source", "type"])
 def test_an_attribute_that_stands_twice_is_refused(name: str):
-    with pytest.raises(Malformed, match="stands twice"):
+    with pytest.raises(MalformedApproval, match="stands twice"):
         said(Arrival(BODY, "application/json", [*ATTRIBUTES, (name, "x")]))
 
 
 @pytest.mark.parametrize("missing", ["id", "source", "type"])
 def test_an_attribute_that_is_missing_is_not_made_up(missing: str):
     user = [pair for pair in ATTRIBUTES if pair[0] != missing]
-    with pytest.raises(Malformed, match=missing):
+    with pytest.raises(MalformedApproval, match=missing):
         said(Arrival(BODY, "application/json", user))
 
 
@@ -105,10 +105,10 @@ def test_an_empty_answer_approves_what_it_answers():
     ],
 )
 def test_nothing_else_is_completed_from_correlation_data(arrival: Arrival):
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedApproval):
         said(arrival)
 
 
 def test_where_a_signature_is_needed_an_empty_answer_approves_nothing():
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedApproval):
         said(Arrival(b"", correlation=EVENT.encode()), signed=True)

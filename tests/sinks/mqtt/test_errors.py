@@ -14,7 +14,7 @@ from support.scripted_mqtt import (
 from support.sink_contract import Leftovers
 
 from bridge.plugins import Rejected, Unavailable
-from sinks.mqtt.errors import _REASONS, Answer, Greeting, message_refused
+from sinks.mqtt.errors import _REASONS, Acknowledgement, Greeting, message_refused
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_what_a_server_says_is_cut_and_kept_on_one_line():
     class Properties:
         ReasonString = "a\nb" + "x" * 1000
 
-    read = Answer.read(Code, Properties)
+    read = Acknowledgement.read(Code, Properties)
     assert read.said.startswith("a b")
     assert len(read.said) <= 200
     assert not read.ok

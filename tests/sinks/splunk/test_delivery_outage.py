@@ -13,7 +13,7 @@ from support.splunk_server import TOKEN, splunk_server
 from support.until import until
 
 from bridge.delivery import dispatcher
-from bridge.delivery.workers import Fleet
+from bridge.delivery.workers import SinkWorkers
 from bridge.journal.cursors import dead_letters
 from bridge.plugins import Place, SinkSettings, find_sink
 
@@ -42,7 +42,7 @@ def clock(monkeypatch):
 @contextlib.asynccontextmanager
 async def fleet_of(journal):
     async with asyncio.TaskGroup() as group:
-        fleet = Fleet(journal, Place, {}, group)
+        fleet = SinkWorkers(journal, Place, {}, group)
         try:
             yield fleet
         finally:

@@ -4,13 +4,15 @@ import pytest
 from support.splunk_server import TEXTS, TOKEN
 
 from bridge.plugins import Unavailable
-from sinks.splunk.errors import Accepted, Answer, Refused, judge
+from sinks.splunk.errors import Accepted, CollectorResponse, Refused, judge
 
 
 @pytest.mark.parametrize("code", [1, 2, 3, 4, 7, 10, 11, 14])
 def test_what_an_operator_has_to_mend_waits_and_is_not_asked_for_often(code):
     status, text = TEXTS[code]
-    verdict = judge(Answer(status, {"text": text, "code": code, "invalid-event-number": 0}))
+    verdict = judge(
+        CollectorResponse(status, {"text": text, "code": code, "invalid-event-number": 0})
+    )
     assert isinstance(verdict, Unavailable)
     assert verdict.retry_after == 60
     assert f"({status}: {text})" in str(verdict)
@@ -19,7 +21,7 @@ def test_what_an_operator_has_to_mend_waits_and_is_not_asked_for_often(code):
 @pytest.mark.parametrize("code", [5, 6, 12, 13, 15])
 def test_what_is_wrong_with_an_event_is_told_of_that_event(code):
     said = {"text": TEXTS[code][1], "code": code, "invalid-event-number": 3}
-    verdict = judge(Answer(400, said))
+    verdict = judge(CollectorResponse(400, said))
     assert isinstance(verdict, Refused)
     assert verdict.number == 3
 
@@ -43,7 +45,7 @@ def test_what_is_wrong_with_an_event_is_told_of_that_event(code):
     ],
 )
 def test_whatever_else_it_answers_nothing_is_lost(status, said, retry_after, wait, words):
-    verdict = judge(Answer(status, said, retry_after))
+    verdict = judge(CollectorResponse(status, said, retry_after))
     assert isinstance(verdict, Unavailable)
     assert verdict.retry_after == wait
     assert words in str(verdict)
@@ -51,10 +53,10 @@ def test_whatever_else_it_answers_nothing_is_lost(status, said, retry_after, wai
 
 
 def test_only_success_is_success():
-    assert judge(Answer(200, {"code": 0})) == Accepted(None)
-    assert judge(Answer(200, {"code": 0, "ackId": 7})) == Accepted(7)
+    assert judge(CollectorResponse(200, {"code": 0})) == Accepted(None)
+    assert judge(CollectorResponse(200, {"code": 0, "ackId": 7})) == Accepted(7)
 
 
 def test_an_answer_that_repeats_the_token_does_not_betray_it():
-    verdict = judge(Answer(403, {"code": 4, "text": f"unknown {TOKEN}"}), TOKEN)
+    verdict = judge(CollectorResponse(403, {"code": 4, "text": f"unknown {TOKEN}"}), TOKEN)
     assert TOKEN not in str(verdict)

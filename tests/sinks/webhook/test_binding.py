@@ -14,7 +14,7 @@ from support.cloudevents import HOSTILE, LARGEST, batch, make
 from bridge.common import schemas as contract
 from bridge.plugins import CloudEvent, Format, Rejected, read_format
 from bridge.plugins.formats import find_format
-from sinks.webhook.binding import LARGEST_BATCH, Message, alone, messages
+from sinks.webhook.binding import LARGEST_BATCH, HttpMessage, alone, messages
 
 CLOUDEVENTS = find_format("cloudevents").open(read_format("cloudevents"))
 
@@ -25,7 +25,7 @@ def made(sent: Sequence[CloudEvent], mode: Any, form: Format = CLOUDEVENTS, size
     return found
 
 
-def read(message: Message) -> dict:
+def read(message: HttpMessage) -> dict:
     event = sdk.from_http(sdk.HTTPMessage(message.headers, message.body), JSONFormat())
     found = dict(event.get_attributes())
     assert isinstance(found["time"], datetime)

@@ -8,7 +8,7 @@ import aiohttp
 import pytest
 
 from bridge.plugins import Gone, Rejected, Unavailable
-from sinks.webhook.errors import Answer, judge, pause, unanswered
+from sinks.webhook.errors import Response, judge, pause, unanswered
 
 
 def every(kind: type[BaseException]) -> set[type[BaseException]]:
@@ -19,7 +19,7 @@ NOW = datetime(2026, 11, 15, 18, 0, 0, tzinfo=UTC)
 
 
 def judged(status: int, **more):
-    return judge(Answer(status, **more), NOW)
+    return judge(Response(status, **more), NOW)
 
 
 @pytest.mark.parametrize("status", [200, 201, 202, 203, 204, 206, 226, 299])
@@ -110,12 +110,12 @@ def test_429_and_503_with_retry_after_pause_the_endpoint():
     ],
 )
 def test_retry_after_is_seconds_or_a_date_or_a_minute(asked, seconds):
-    assert pause(Answer(429, retry_after=asked), NOW) == seconds
+    assert pause(Response(429, retry_after=asked), NOW) == seconds
 
 
 def test_a_date_is_read_by_the_clock_of_the_receiver():
     ahead = NOW + timedelta(hours=2)
-    answer = Answer(
+    answer = Response(
         429,
         retry_after=format_datetime(ahead + timedelta(seconds=20), usegmt=True),
         date=format_datetime(ahead, usegmt=True),
@@ -142,7 +142,7 @@ def test_its_words_are_one_bounded_printable_line(body, said):
 def test_its_words_repeat_no_secret_of_ours():
     body = b'{"error": "bad token t0p-s3cret-long in /hook?k=t0p-s3cret"}'
     hidden = ["t0p-s3cret", "t0p-s3cret-long", "/hook?k=t0p-s3cret"]
-    said = str(judge(Answer(400, body), NOW, hidden).result)
+    said = str(judge(Response(400, body), NOW, hidden).result)
     assert said == 'it answered 400 ({"error": "bad token *** in ***"})'
 
 

@@ -9,7 +9,7 @@ from support.webhook_receiver import Receiver, says
 
 from bridge.plugins import Gone, Place, Unavailable
 from sinks.webhook import WebhookSettings, sink
-from sinks.webhook.errors import Answer
+from sinks.webhook.errors import Response
 from sinks.webhook.handshake import SLOW, Pace, read_consent
 
 PLACE = Place({"vm_name": "web-1"})
@@ -46,7 +46,7 @@ def consents(rate: str | None = None, origin: str = ORIGIN, status: int = 200):
 )
 def test_consent_is_a_header_and_the_rate_the_lesser_of_two(allowed, rate, asked, consent):
     for status in (200, 405, 204):
-        answer = Answer(status, allowed_origin=allowed, allowed_rate=rate)
+        answer = Response(status, allowed_origin=allowed, allowed_rate=rate)
         found = read_consent(answer, ORIGIN, asked)
         assert (found.given, found.rate) == consent
 

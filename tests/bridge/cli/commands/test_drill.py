@@ -17,7 +17,7 @@ from support.world import ME, OTHER
 from bridge.cli.commands import approve, drill
 from bridge.cli.event_line import Happening
 from bridge.drills.runner import conduct
-from bridge.journal import Verdict
+from bridge.journal import Settlement
 from bridge.journal.drills import every, under_way
 
 BRISK: dict[str, Any] = {"margin": "100ms"}
@@ -46,7 +46,7 @@ async def deliver(made):
             news.clear()
             for sink in list(made.served.runtime.status.sinks):
                 rows = await journal.run(lambda s, sink=sink: s.unsettled(sink, 9, frozenset()))
-                done = [Verdict(row.event.id, "delivered") for row in rows]
+                done = [Settlement(row.event.id, "delivered") for row in rows]
                 await journal.settle(sink, done, rows[0].recorded if rows else 0.0)
                 if rows:
                     news.set()
@@ -232,7 +232,7 @@ async def test_whoever_may_not_look_leaves_no_drill_behind(stage, monkeypatch, c
 
     async def blind(self, method, path, *more):
         if method == "GET":
-            raise drill.Refused(403, "The token ops has no scope read, which this needs.")
+            raise drill.RequestRefused(403, "The token ops has no scope read, which this needs.")
         return await real(self, method, path, *more)
 
     monkeypatch.setattr(drill.Ask, "__call__", blind)

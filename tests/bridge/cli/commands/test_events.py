@@ -5,7 +5,7 @@ from support.served_bridge import announce, end
 from support.world import ME, NOON, published
 
 from bridge.cli.commands import events
-from bridge.journal import Verdict
+from bridge.journal import Settlement
 
 FIRST = "602D9444-D2CD-49C7-8624-8643E7171297"
 SECOND = "C7061BAC-AFDC-4513-B24B-AA5F13A16123"
@@ -49,9 +49,9 @@ async def test_events_as_json(seb, running):
 
 async def test_one_event_tells_its_story(seb, running):
     (told,) = await announce(running.journal, FIRST)
-    await running.journal.settle("bus", [Verdict(told.id, None, "no broker")], 1.0)
-    await running.journal.settle("bus", [Verdict(told.id, "delivered")], 2.0)
-    await running.journal.settle("pager", [Verdict(told.id, None, "timed out")], 2.0)
+    await running.journal.settle("bus", [Settlement(told.id, None, "no broker")], 1.0)
+    await running.journal.settle("bus", [Settlement(told.id, "delivered")], 2.0)
+    await running.journal.settle("pager", [Settlement(told.id, None, "timed out")], 2.0)
     code, out, _ = await seb(events, FIRST.lower())
     assert code == 0
     assert "event         602D9444" in out

@@ -18,9 +18,9 @@ from support.until import until
 from support.voting_bridge import write_config
 from support.world import OTHER, published
 
-from bridge.cli.client import Refused, Unreachable
+from bridge.cli.client import RequestRefused, Unreachable
 from bridge.cli.commands import watch
-from bridge.cli.commands.watch import View, Watch
+from bridge.cli.commands.watch import Watch, WatchView
 from bridge.cli.shell import Ask
 from bridge.cli.stream import stream
 
@@ -54,7 +54,7 @@ def quick(monkeypatch):
 @asynccontextmanager
 async def watching(settings, screen, *, follow=False, **view):
     with redirect_stdout(screen):
-        made = Watch(Ask(settings), View(**view), follow=follow)
+        made = Watch(Ask(settings), WatchView(**view), follow=follow)
         task = asyncio.create_task(made.run())
         try:
             yield made, task
@@ -88,7 +88,7 @@ async def test_what_is_pending_comes_first_and_then_what_happens(tmp_path, scree
 
 
 def test_what_was_shown_as_pending_is_not_shown_again(capsys):
-    view = View(as_json=True)
+    view = WatchView(as_json=True)
     view.pending(TOLD[0])
     view.show(TOLD[0])
     view.show(TOLD[1])
@@ -163,14 +163,14 @@ async def test_a_bridge_that_is_away_is_told_once(tmp_path, screen, capsys, quic
         await until(lambda: len(tries) >= 3)
     assert capsys.readouterr().err.count("; waiting for it.\n") == 1
     with pytest.raises(Unreachable, match="No bridge is running here"):
-        await Watch(Ask(settings), View()).run()
+        await Watch(Ask(settings), WatchView()).run()
 
 
 async def test_whoever_may_not_look_is_told_so_even_if_they_follow(tmp_path, screen):
     async with bridge(config(tmp_path, tokens=["secret"])) as made:
         settings = config(tmp_path / "elsewhere", listen=str(made.served.http))
-        with pytest.raises(Refused, match="This needs a token"):
-            await Watch(Ask(settings), View(), follow=True).run()
+        with pytest.raises(RequestRefused, match="This needs a token"):
+            await Watch(Ask(settings), WatchView(), follow=True).run()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals and pipes of POSIX")

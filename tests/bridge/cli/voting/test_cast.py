@@ -12,7 +12,7 @@ from support.world import ME, OTHER
 from bridge.cli.commands import approve
 from bridge.cli.shell import Ask, read_config
 from bridge.cli.voting.ballot import Ballot, Wish
-from bridge.cli.voting.cast import Message, Voting
+from bridge.cli.voting.cast import VoteMessage, Voting
 
 FIRST = "602D9444-D2CD-49C7-8624-8643E7171297"
 GRANTED = "granted: Azure was told, and the event may start at once"
@@ -63,7 +63,7 @@ async def test_an_azure_that_does_not_answer_is_not_waited_for_long(seb, open_po
 
 def test_each_message_has_an_id_of_its_own_that_stands_in_its_body():
     ballot = Ballot((FIRST,), Wish())
-    one, other = Message.write(ballot), Message.write(ballot)
+    one, other = VoteMessage.write(ballot), VoteMessage.write(ballot)
     assert json.loads(one.body)["id"] == one.id
     assert one.id != other.id
 

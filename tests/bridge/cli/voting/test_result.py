@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 import pytest
 from support.world import EVENT_ID, published
 
-from bridge.cli.voting.result import Verdict, caught_up, explained, heard, lines, short
+from bridge.cli.voting.result import VoteResult, caught_up, explained, heard, lines, short
 
 TOLD = {short(one): one for one in (json.loads(each.body) for each in published().values())}
-WAITS = Verdict(EVENT_ID, "pending", "approve", approval_id="a-1")
-RECORDED = Verdict(EVENT_ID, "recorded", "approve", approval_id="a-1")
+WAITS = VoteResult(EVENT_ID, "pending", "approve", approval_id="a-1")
+RECORDED = VoteResult(EVENT_ID, "recorded", "approve", approval_id="a-1")
 
 
 def rows(*kinds):
@@ -40,13 +40,13 @@ def test_other_news_change_nothing(kind):
 
 
 def test_news_of_other_events_change_nothing():
-    other = Verdict("OTHER", "pending", "approve")
+    other = VoteResult("OTHER", "pending", "approve")
     assert all(heard(other, one) == other for one in TOLD.values())
 
 
 def test_a_refusal_of_this_very_vote_ends_it():
     refused = TOLD["approval.refused"]
-    mine = Verdict(EVENT_ID, "pending", "approve", approval_id=refused["data"]["approvalId"])
+    mine = VoteResult(EVENT_ID, "pending", "approve", approval_id=refused["data"]["approvalId"])
     found = heard(mine, refused)
     assert (found.outcome, found.reason) == ("refused", "resource-required")
     assert found.bad
@@ -88,5 +88,5 @@ def test_without_any_story_it_is_recorded_and_no_more():
 
 
 def test_a_failure_without_words_is_still_a_sentence():
-    [line] = lines([Verdict("E", "failed", "approve")], datetime.now(UTC)).splitlines()
+    [line] = lines([VoteResult("E", "failed", "approve")], datetime.now(UTC)).splitlines()
     assert line == "E  failed: no reason was given"

@@ -50,7 +50,7 @@ async def test_a_listed_subject_is_the_approver_and_verified(tmp_path, files, en
         [{"approver": BILLING.lower()}],
         [{"approver": BILLING, "via": "control"}],
     ],
-    ids=["nobody", "another", "its common name", "another case", "another door"],
+    ids=["nobody", "another", "its common name", "another case", "another authenticator"],
 )
 async def test_a_subject_that_is_not_listed_may_read_and_not_vote(tmp_path, files, allow, caplog):
     async with certified_polls(tmp_path, files, allow=allow) as made:

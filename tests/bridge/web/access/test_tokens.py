@@ -1,7 +1,7 @@
 import pytest
 
 from bridge.common.fields import Secret
-from bridge.config import Listen, Token
+from bridge.config import Listen, TokenSettings
 from bridge.web.access.tokens import bearer, host_is_ours, needed, origin_is_ours, who
 
 LOOPBACK = Listen("127.0.0.1", 17245)
@@ -36,13 +36,13 @@ def test_only_safe_methods_are_reads():
 
 def test_an_empty_secret_file_lets_nobody_in(tmp_path):
     (tmp_path / "token").write_text("\n")
-    token = Token(name="ops", token=Secret(path=tmp_path / "token"))
+    token = TokenSettings(name="ops", token=Secret(path=tmp_path / "token"))
     assert who("", [token]) == (None, [])
 
 
 def test_a_secret_file_that_is_missing_never_matches_and_is_named(tmp_path):
-    gone = Token(name="gone", token=Secret(path=tmp_path / "gone"))
-    good = Token(name="good", token=Secret("right"))
+    gone = TokenSettings(name="gone", token=Secret(path=tmp_path / "gone"))
+    good = TokenSettings(name="good", token=Secret("right"))
     caller, unreadable = who("right", [gone, good])
     assert caller is not None
     assert caller.name == "good"
@@ -52,7 +52,7 @@ def test_a_secret_file_that_is_missing_never_matches_and_is_named(tmp_path):
 def test_a_secret_file_is_read_again(tmp_path):
     file = tmp_path / "token"
     file.write_text("first")
-    token = Token(name="ops", token=Secret(path=file))
+    token = TokenSettings(name="ops", token=Secret(path=file))
     assert who("first", [token])[0] is not None
     file.write_text("another one")
     assert who("first", [token])[0] is None

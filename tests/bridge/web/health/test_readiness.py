@@ -3,7 +3,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from bridge.runtime.status import ListenerStatus, SinkStatus, SourceStatus, Status, stuck
-from bridge.web.health.readiness import View, readiness
+from bridge.web.health.readiness import HealthView, readiness
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
 
@@ -17,7 +17,7 @@ def view(**changes):
         "vm_name": "vm",
         "journal_trouble": None,
     }
-    return View(status=status, **{**usual, **changes})
+    return HealthView(status=status, **{**usual, **changes})
 
 
 def answered(seconds_ago, **more):
