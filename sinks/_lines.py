@@ -136,7 +136,7 @@ class LineFile:
             path.rename(name)
         except OSError as error:
             # A directory that is not ours, a reader on Windows: news matters more than tidiness.
-            log.warning("file.not_rotated", extra={"path": str(path), "error": error.strerror})
+            log.warning("file.rotation_failed", extra={"path": str(path), "error": error.strerror})
             return
         with suppress(OSError):  # such as a file that is being read, on Windows: next time, then
             self._prune(path)

@@ -35,7 +35,7 @@ async def run(config: Config, load: Load, *, once: bool = False) -> int:
         journal = Journal(state_dir / "journal.db")
         await journal.open()
         if platform.open_to_others(journal.path):
-            log.warning("journal.open_to_others", extra={"path": str(journal.path)})
+            log.warning("journal.permissions_too_open", extra={"path": str(journal.path)})
         try:
             app = App(_runtime(config, journal), load, state_dir)
             return await (app.once() if once else app.serve())

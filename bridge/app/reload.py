@@ -100,7 +100,7 @@ class Reload:
             await self.web.configure(new)
         except (ConfigError, CannotStart) as error:
             self.runtime.status.reloads_failed += 1
-            log.error("configuration.refused", extra={"error": str(error)})  # noqa: TRY400  the sentence is enough
+            log.error("configuration.rejected", extra={"error": str(error)})  # noqa: TRY400  the sentence is enough
             return
         await self.engine.configure_sinks()
         await self.engine.configure_sources()

@@ -106,7 +106,9 @@ class StartRequests:
         wait = answer.retry_after or backoff(failures, most=_LONGEST_BACKOFF)
         self._tries[event] = (failures, self.runtime.clock.monotonic() + wait)
         if failures == 1:
-            log.warning("approval.not_taken", extra={"event_id": event[0], "detail": answer.detail})
+            log.warning(
+                "start_request.failed", extra={"event_id": event[0], "detail": answer.detail}
+            )
         return wait
 
     async def _granted(self, due: Due) -> None:
@@ -130,7 +132,7 @@ class StartRequests:
         due = started.event.not_before if started else None
         skew = timedelta(seconds=self.runtime.status.source.clock_skew or 0.0)
         if due is not None and now - skew < due:
-            log.info("approval.overtaken", extra={"event_id": event[0]})
+            log.info("approval.released_elsewhere", extra={"event_id": event[0]})
             await self._end(event, "settled", None, now)
             return
         why = "it started" if started else "it was gone"

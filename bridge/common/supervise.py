@@ -65,7 +65,7 @@ async def supervise(
         said = "ended" if problem is None else repr(problem)
         # Who wants to be told says it in its own words, once for a change of state.
         level = logging.DEBUG if on_failure else logging.WARNING
-        log.log(level, "session.failed", extra={"session": name, "error": said, "wait": wait})
+        log.log(level, "task.failed", extra={"task": name, "error": said, "wait": wait})
         if on_failure is not None:
             on_failure(problem, wait)
         await sleep(wait)

@@ -109,7 +109,7 @@ class Dispatcher:
         """A sink that cannot let go keeps nobody waiting for ever."""
         problem = await attempt(stack.aclose(), self.settings.retry.timeout)
         if isinstance(problem, Unavailable):
-            log.warning("sink.not_closed", extra={"sink": self.name, "error": str(problem)})
+            log.warning("sink.close_failed", extra={"sink": self.name, "error": str(problem)})
 
     async def drained(self) -> None:
         await self.outgoing.drained()

@@ -231,7 +231,7 @@ class Journal:
         spare.close()
         self._store, self.trouble = file, None
         self.generation += 1
-        log.warning("journal.writable", extra={"path": str(self.path)})
+        log.warning("journal.recovered", extra={"path": str(self.path)})
         return True
 
     def _quarantined(self, kept: Path, problem: str) -> None:

@@ -60,7 +60,7 @@ class Identity:
         try:
             self.instance = Instance(**json.loads(text))
         except (ValueError, TypeError) as error:
-            log.warning("instance.forgotten", extra={"error": str(error)})
+            log.warning("instance.discarded", extra={"error": str(error)})
             return
         self._written = self.journal.generation
 
@@ -94,7 +94,7 @@ class Identity:
             await self.journal.claim(instance.vm_id)
         if instance != self.instance:
             self.instance = instance
-            log.info("instance.known", extra={"vm": self.vm_name, "vm_id": instance.vm_id})
+            log.info("instance.identified", extra={"vm": self.vm_name, "vm_id": instance.vm_id})
         elif self._written == self.journal.generation:
             return
         self._written = self.journal.generation

@@ -32,7 +32,7 @@ class Announcer:
 
     def transitions(self, step: Step, now: datetime) -> list[CloudEvent]:
         for key in step.regressed:
-            log.warning("event.went_back", extra={"event_id": key, "note": "Started stays Started"})
+            log.warning("event.reverted", extra={"event_id": key, "note": "Started stays Started"})
         observer, incarnation = self.observer, step.state.incarnation
         return [messages.transition(one, observer, now, incarnation) for one in step.transitions]
 
@@ -56,7 +56,7 @@ class Announcer:
         """Note in status and log that the source answers, and what it said."""
         status = self.status
         if status.problem is not None:
-            log.info("source.answers", extra={"after": status.problem})
+            log.info("poll.recovered", extra={"after": status.problem})
         status.problem = status.detail = None
         status.degraded, status.last_good = False, now
         status.answered.set()

@@ -72,7 +72,7 @@ async def locate(
         tried = "; ".join(f"{one.candidate.url} {one.verdict}" for one in attempts)
         return SourceProblem("unreachable", tried)
     if (found.url, found.origin) != (status.endpoint, status.origin):
-        log.info("source.endpoint", extra={"url": found.url, "origin": found.origin})
+        log.info("endpoint.found", extra={"url": found.url, "origin": found.origin})
     status.endpoint, status.origin = found.url, found.origin
     if configured is None and found.url != remembered:
         await journal.run(lambda store: store.remember(endpoint=found.url))

@@ -116,7 +116,7 @@ class Poller:
                 return answer
             await self._answer(answer, now, local)
         except SetAside as error:
-            log.warning("source.repeats", extra={"reason": str(error)})
+            log.warning("poll.repeated", extra={"reason": str(error)})
         return None
 
     async def _refresh(self) -> None:
@@ -171,8 +171,8 @@ class Poller:
         status.problems[problem.reason] = status.problems.get(problem.reason, 0) + 1
         if status.problem != problem.reason:
             level = logging.ERROR if problem.configuration else logging.WARNING
-            name = f"source.{problem.reason}"
-            log.log(level, name, extra={"detail": problem.detail})
+            fields = {"reason": problem.reason, "detail": problem.detail}
+            log.log(level, "poll.failed", extra=fields)
         status.problem, status.detail = problem.reason, problem.detail
         if not self._outage.problem(now):
             return

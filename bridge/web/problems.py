@@ -49,7 +49,7 @@ async def problems(request: web.Request, handler: Handler) -> web.StreamResponse
         kept = {name: error.headers[name] for name in _KEPT if name in error.headers}
         return document(error.status, _SENTENCES.get(error.status, error.reason), kept)
     except (SetAside, sqlite3.Error) as error:
-        log.warning("http.journal", extra={"path": request.path, "error": str(error)})
+        log.warning("http.journal_unavailable", extra={"path": request.path, "error": str(error)})
         again = {"Retry-After": "1"}
         return document(503, "The journal cannot be used at the moment; try again.", again)
     except ConnectionError:

@@ -58,7 +58,7 @@ async def serve(runtime: Runtime, *, address: str | None) -> AsyncGenerator[Serv
             http=await _http(stack, context),
             probes=await _probes(stack, context),
         )
-        log.info("http.serves", extra=served.as_fields())
+        log.info("http.listening", extra=served.as_fields())
         stack.callback(context.streams.close)
         yield served
 

@@ -78,7 +78,7 @@ class Seat:
             start = (await starts(self.consumer, [of], self.since))[of]
         if offset is not None:
             where = {"partition": of.partition, "offset": offset, "now": start}
-            log.warning("approvals.offset_gone", extra={"topic": self.topic, **where})
+            log.warning("approvals.offset_missing", extra={"topic": self.topic, **where})
         self.places[of.partition] = start
         self.consumer.seek(of, start)
 

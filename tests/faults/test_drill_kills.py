@@ -47,7 +47,7 @@ async def announced(at: Stage) -> str:
 async def test_a_drill_outlives_a_kill_and_its_votes_do_too(tmp_path):
     async with stage(tmp_path, approvals=APPROVALS) as at:
         await at.start()
-        await at.until_said("http.serves")
+        await at.until_said("http.listening")
         drill = asyncio.create_task(
             seb(at, "drill", "--type", "Reboot", "--notice", "1h", "--duration", "0s", "--json")
         )
@@ -55,7 +55,7 @@ async def test_a_drill_outlives_a_kill_and_its_votes_do_too(tmp_path):
         await asyncio.sleep(1)  # sinks may know of it before the command has its answer
         await at.kill()
         await at.start()
-        await at.until_said("http.serves")
+        await at.until_said("http.listening")
         code, said = await seb(at, "approve", key, "--wait", "0s")
         assert code == 0, said
         code, out = await drill

@@ -62,7 +62,7 @@ async def test_an_outage_is_told_once_and_its_end_once_also_across_a_kill(tmp_pa
         await at.until(lambda: told(at.files[1], "source.degraded"), "degraded")
         await at.kill()
         await at.start(faults={"jitter": 0})
-        await at.until_said("source.server-error")
+        await at.until_said("poll.failed")
         at.world.clear_faults()
         await at.until(lambda: told(at.files[1], "source.recovered"), "recovered")
         await at.polled(3)

@@ -29,8 +29,8 @@ async def test_a_bad_file_changes_nothing(tmp_path: Path):
         await in_both(at, "scheduled")
         good = at.config["sinks"]
         bad = {"left": good["left"], "right": {"type": "file", "pth": "nowhere"}}
-        await reload(at, "configuration.refused", sinks=bad)
-        assert "pth" in at.said("configuration.refused")[0]["error"]
+        await reload(at, "configuration.rejected", sinks=bad)
+        assert "pth" in at.said("configuration.rejected")[0]["error"]
         at.configure(sinks=good)
         at.world.start("kept")
         await in_both(at, "started")
@@ -43,8 +43,8 @@ async def test_what_needs_a_restart_is_refused_as_a_whole(tmp_path: Path):
         await at.polled(1)
         sinks = {**at.config["sinks"], "third": file_sink(tmp_path, "third")}
         elsewhere = str(tmp_path / "elsewhere")
-        await reload(at, "configuration.refused", sinks=sinks, state_dir=elsewhere)
-        assert "needs a restart" in at.said("configuration.refused")[0]["error"]
+        await reload(at, "configuration.rejected", sinks=sinks, state_dir=elsewhere)
+        assert "needs a restart" in at.said("configuration.rejected")[0]["error"]
         await at.polled(2)
         assert not (tmp_path / "third.jsonl").exists()
         assert await at.stop() == 0

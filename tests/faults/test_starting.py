@@ -15,9 +15,9 @@ async def test_the_first_poll_goes_ahead_of_the_api(tmp_path: Path):
     async with stage(tmp_path) as at:
         at.world.create(name="kept", type="Reboot", notice="1h")
         await at.start()
-        await at.until_said("http.serves")
+        await at.until_said("http.listening")
         events = in_this_order(at)
-        assert events.index("event.scheduled") < events.index("http.serves")
+        assert events.index("event.scheduled") < events.index("http.listening")
         await at.polled(1)
         assert await at.stop() == 0
         (loaded,) = told(at.files[0], "bridge.audited")
@@ -28,7 +28,7 @@ async def test_an_endpoint_that_does_not_answer_yet_keeps_nothing_else_waiting(t
     async with stage(tmp_path) as at:
         at.world.fault("delay", delay="1h", paths=["scheduledevents", "instance"])
         await at.start()
-        await at.until_said("http.serves")
+        await at.until_said("http.listening")
         assert not at.shown
         await at.until(lambda: len(at.files) == 2, "the sinks")
         await at.until(lambda: told(at.files[1], "bridge.audited"), "what it started with")

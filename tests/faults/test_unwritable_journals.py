@@ -21,8 +21,8 @@ PROBES = {"listen": None, "probes_listen": "127.0.0.1:0"}
 
 async def readiness(at: Stage) -> tuple[int, str]:
     """The status of /readyz, and what stands in the way."""
-    await at.until_said("http.serves")
-    address = at.said("http.serves")[-1]["probes"]
+    await at.until_said("http.listening")
+    address = at.said("http.listening")[-1]["probes"]
     async with aiohttp.ClientSession() as http, http.get(f"http://{address}/readyz") as answer:
         return answer.status, await answer.text()
 
@@ -78,7 +78,7 @@ async def go_through_a_full_disk(
     at.world.start("before-0")
     await at.until(lambda: told(at.files[1], "started"), "what started meanwhile")
     free()
-    await at.until_said("journal.writable")
+    await at.until_said("journal.recovered")
     await ready(at)
     assert {each["id"] for each in transitions(at.files[0])} <= recorded(at.journal)
     at.world.complete("before-0")

@@ -276,7 +276,7 @@ async def test_an_offset_that_is_gone_leads_to_what_there_is_and_is_said_once(
     expected = [b"two"] if checkpoint == "0" else [b"zero", b"one", b"two"]
     with caplog.at_level(logging.WARNING):
         assert await desk.session(len(expected)) == expected
-    (said,) = [r for r in caplog.records if r.message == "approvals.offset_gone"]
+    (said,) = [r for r in caplog.records if r.message == "approvals.offset_missing"]
     assert (vars(said)["offset"], vars(said)["partition"]) == (int(checkpoint), 0)
     assert desk.checkpoints == {f"{topic}/0": "3"}
 

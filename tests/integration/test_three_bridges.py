@@ -94,7 +94,7 @@ async def test_each_vm_is_waited_for_and_the_next_bridge_takes_over_from_a_dead_
         assert await second.ended() == -signal.SIGKILL, second.output()
         await until(lambda: ("granted", two) in outcomes(third), "the stand-in")
         await second.start()
-        await second.until_said("approval.overtaken")
+        await second.until_said("approval.released_elsewhere")
         assert [await each.stop() for each in bridges.values()] == [0, 0, 0]
 
         assert [(post["vm"], post["released"]) for post in posts(first)] == [

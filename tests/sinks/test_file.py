@@ -483,7 +483,7 @@ async def test_a_file_that_cannot_be_renamed_is_written_on(path, monkeypatch, ca
     monkeypatch.setattr(os, "rename", fails(errno.EACCES))
     await send([make(2)], settings(path, max_size="1B"))
     assert numbers(path) == [1, 2]
-    assert "file.not_rotated" in caplog.messages
+    assert "file.rotation_failed" in caplog.messages
 
 
 async def test_two_rotations_at_the_same_moment_keep_both_files(path, monkeypatch):

@@ -166,7 +166,7 @@ async def test_azure_is_asked_before_the_sinks_are_made_ready(bench, monkeypatch
         monkeypatch.setattr(kind, name, call)
 
     noted(Metadata, "fetch")
-    noted(SinkWorkers, "configure_sinks")
+    noted(SinkWorkers, "configure")
     async with bench.engine():
         await until(lambda: bench.told("source.snapshot"))
-    assert order[:2] == ["fetch", "configure_sinks"]
+    assert order[:2] == ["fetch", "configure"]

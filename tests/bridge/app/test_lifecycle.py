@@ -71,11 +71,11 @@ async def test_a_directory_that_cannot_be_written_is_no_reason_not_to_start(plac
 
 async def test_a_journal_that_others_may_read_is_a_warning(place, caplog):
     await run(place.load(), place.load, once=True)
-    assert "journal.open_to_others" not in caplog.text
+    assert "journal.permissions_too_open" not in caplog.text
     place.state_dir.chmod(0o755)
     (place.state_dir / "journal.db").chmod(0o644)
     await run(place.load(), place.load, once=True)
-    (said,) = [r for r in caplog.records if r.message == "journal.open_to_others"]
+    (said,) = [r for r in caplog.records if r.message == "journal.permissions_too_open"]
     assert said.path == str(place.state_dir / "journal.db")
 
 

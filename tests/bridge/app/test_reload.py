@@ -56,7 +56,7 @@ async def test_a_reload_is_all_or_nothing(place, caplog, changes, said):
         before, workers = app.runtime.config, dict(app.runtime.status.sinks)
         keys = {**place.keys, "stop_grace": "1s", **changes}
         place.file.write_text(yaml.safe_dump(keys))
-        assert await reload(app, caplog) == "configuration.refused"
+        assert await reload(app, caplog) == "configuration.rejected"
         assert said in caplog.records[-1].error
         assert app.runtime.config is before
         assert app.runtime.status.reloads_failed == 1
@@ -69,7 +69,7 @@ async def test_a_reload_to_a_port_that_is_taken_changes_nothing(place, caplog, t
         before = app.runtime.config
         more = {"left": place.sink("left"), "right": place.sink("right")}
         place.write(http={"listen": f"127.0.0.1:{taken}"}, sinks=more)
-        assert await reload(app, caplog) == "configuration.refused"
+        assert await reload(app, caplog) == "configuration.rejected"
         assert app.runtime.config is before
         assert list(app.runtime.status.sinks) == ["left"]
         place.write(http={"listen": "127.0.0.1:0"})
@@ -103,7 +103,7 @@ async def test_a_reload_takes_new_certificates_and_refuses_bad_ones(place, caplo
         await until(lambda: app.reload and app.reload.web._opened)
         assert await trusted() == [True, False]
         ours.write_text("half a file")
-        assert await reload(app, caplog) == "configuration.refused"
+        assert await reload(app, caplog) == "configuration.rejected"
         assert "http.tls: " in caplog.records[-1].error
         assert await trusted() == [True, False]
         shutil.copy(second.server.both, ours)

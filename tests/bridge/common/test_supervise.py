@@ -88,8 +88,8 @@ async def test_each_failure_is_logged_by_name(caplog):
     with caplog.at_level(logging.WARNING, logger="bridge.common.supervise"):
         await World(most=1).run(session)
     [record] = caplog.records
-    assert (record.msg, record.session, record.error) == (
-        "session.failed",
+    assert (record.msg, record.task, record.error) == (
+        "task.failed",
         "test",
         "ValueError('broken')",
     )

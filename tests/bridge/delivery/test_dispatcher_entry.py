@@ -77,7 +77,7 @@ async def test_a_sink_that_cannot_let_go_is_entered_anew_all_the_same(journal, h
         await until(lambda: far_side.entered >= 2)
         far_side.judge = lambda _: None
         await until(lambda: far_side.taken)
-    assert "sink.not_closed" in said_of_sinks(caplog)
+    assert "sink.close_failed" in said_of_sinks(caplog)
 
 
 async def test_how_long_to_stay_away_is_not_forgotten_at_a_closed_door(journal, hurry):

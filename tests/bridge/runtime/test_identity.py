@@ -103,7 +103,7 @@ async def test_what_is_remembered_already_is_not_written_again(journal, metadata
     changes = await journal.run(lambda store: store.connection.total_changes)
     await me.learn(metadata)
     assert await journal.run(lambda store: store.connection.total_changes) == changes
-    assert lines(caplog) == ["instance.known"]
+    assert lines(caplog) == ["instance.identified"]
 
 
 @pytest.mark.parametrize("text", ["no json", "[]", '{"color": "red"}', "3"])
@@ -112,7 +112,7 @@ async def test_what_cannot_be_understood_is_forgotten(journal, metadata, caplog,
     me = identity(journal)
     await me.recall()
     assert me.instance == Instance()
-    assert lines(caplog) == ["instance.forgotten"]
+    assert lines(caplog) == ["instance.discarded"]
     await me.learn(metadata)
     assert json.loads(await kept(journal, "instance") or "")["name"] == HERE.name
 

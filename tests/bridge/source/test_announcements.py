@@ -126,7 +126,7 @@ async def test_started_stays_started(bridge, caplog):
     bridge.world.entries[event.event.key].event = replace(event.event, status="Scheduled")
     await bridge.poll()
     assert await bridge.transitions() == ["started"]
-    assert "event.went_back" in [r.message for r in caplog.records]
+    assert "event.reverted" in [r.message for r in caplog.records]
 
 
 async def test_one_line_in_the_log_for_each_thing_that_happens(bridge, caplog):
@@ -141,4 +141,4 @@ async def test_one_line_in_the_log_for_each_thing_that_happens(bridge, caplog):
         for r in caplog.records
         if r.name in {"bridge.source.poller", "bridge.source.announcements"}
     ]
-    assert said == ["source.server-error", "source.answers", "event.scheduled"]
+    assert said == ["poll.failed", "poll.recovered", "event.scheduled"]

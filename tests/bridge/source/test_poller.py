@@ -87,8 +87,10 @@ async def test_what_the_operator_got_wrong_is_an_error_in_the_log_and_the_rest_a
     bridge.world.fault("status", status=400, count=2)
     bridge.world.fault("status", status=503, count=2)
     await bridge.poll(4)
-    said = [(r.message, r.levelname) for r in caplog.records if r.name == "bridge.source.poller"]
-    assert said == [("source.bad-request", "ERROR"), ("source.server-error", "WARNING")]
+    ours = [r for r in caplog.records if r.name == "bridge.source.poller"]
+    said = [(r.message, r.reason, r.levelname) for r in ours]
+    failed = "poll.failed"
+    assert said == [(failed, "bad-request", "ERROR"), (failed, "server-error", "WARNING")]
 
 
 async def test_empty_bodies_are_not_believed_at_once(bridge, clock):
