@@ -39,7 +39,6 @@ async def supervise(
     *,
     first: float = 0.5,
     most: float = 60.0,
-    fatal: tuple[type[Exception], ...] = (),
     on_failure: Callable[[BaseException | None, float], object] | None = None,
     asked: float = 0.0,
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
@@ -49,15 +48,14 @@ async def supervise(
     """Keep *session* running until cancelled; a failure in it never reaches another.
 
     It starts again after `backoff`, and one that outlived the longest wait so far counts as the
-    first again. Exceptions in *fatal* are passed on, also out of a group. *on_failure* gets the
-    exception, None when the session just ended, and the seconds until the next start. An
-    `Unavailable` that asks for a longer wait gets it, up to *asked*.
+    first again. *on_failure* gets the exception, None when the session just ended, and the seconds
+    until the next start. An `Unavailable` that asks for a longer wait gets it, up to *asked*.
     """
     now = clock or asyncio.get_running_loop().time
     attempt = 0
     while True:
         began = now()
-        problem = await _problem(session, fatal)
+        problem = await _problem(session)
         if attempt and now() - began > ceiling(attempt, first=first, most=most):
             attempt = 0
         attempt += 1
@@ -92,7 +90,7 @@ async def attempt(work: Awaitable[T], timeout: float) -> T | Unavailable:
         async with asyncio.timeout(timeout):
             result.append(await work)
 
-    problem = await _problem(tried, ())
+    problem = await _problem(tried)
     if problem is None:
         return result[0]
     if isinstance(problem, Unavailable):
@@ -102,7 +100,7 @@ async def attempt(work: Awaitable[T], timeout: float) -> T | Unavailable:
     return Unavailable(str(problem) or repr(problem))
 
 
-async def _problem(session: Work, fatal: tuple[type[Exception], ...]) -> BaseException | None:
+async def _problem(session: Work) -> BaseException | None:
     try:
         await session()
     except asyncio.CancelledError as error:
@@ -111,14 +109,6 @@ async def _problem(session: Work, fatal: tuple[type[Exception], ...]) -> BaseExc
         if task is None or task.cancelling():
             raise
         return error
-    except Exception as error:
-        if _is_fatal(error, fatal):
-            raise
+    except Exception as error:  # noqa: BLE001  the one place that catches whatever fails
         return error
     return None
-
-
-def _is_fatal(error: Exception, fatal: tuple[type[Exception], ...]) -> bool:
-    if isinstance(error, ExceptionGroup):
-        return error.subgroup(fatal) is not None if fatal else False
-    return isinstance(error, fatal)

@@ -114,9 +114,9 @@ class SinkPlugin(Generic[S]):
     check: Callable[[S, Place], Awaitable[str]] | None = None
 
 
-def open_format(settings: SinkSettings, default: str = "cloudevents") -> Format:
-    """The format that a sink is asked to use, else its *default*."""
-    chosen = read_format(default) if settings.format is None else settings.format
+def open_format(settings: SinkSettings) -> Format:
+    """Open the format that the sink's settings name; CloudEvents if they name none."""
+    chosen = read_format("cloudevents") if settings.format is None else settings.format
     format_: Format = find_format(chosen.type).open(chosen)
     return format_
 

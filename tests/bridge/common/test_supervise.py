@@ -106,22 +106,10 @@ async def test_whoever_is_told_of_failures_says_them_itself(caplog):
     assert [repr(problem) for problem in told] == ["ValueError('broken')"]
 
 
-@pytest.mark.parametrize("wrapped", [False, True])
-async def test_what_is_fatal_is_passed_on_even_out_of_a_group(wrapped):
-    error = KeyError("fatal")
-
-    async def session() -> None:
-        raise ExceptionGroup("several", [ValueError(), error]) if wrapped else error
-
-    with pytest.raises(ExceptionGroup if wrapped else KeyError):
-        await supervise("test", session, fatal=(KeyError,))
-
-
-async def test_other_failures_in_a_group_are_not_fatal():
+async def test_a_group_of_failures_is_one_failure():
     async def session() -> None:
         raise ExceptionGroup("several", [ValueError()])
 
-    await World(most=2).run(session, fatal=(KeyError,))
     await World(most=2).run(session)
 
 
