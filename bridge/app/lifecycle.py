@@ -1,7 +1,6 @@
 """The composition root: builds the parts, runs them in one TaskGroup, and stops them in order."""
 
 import asyncio
-import gc
 import logging
 import time
 from collections.abc import Generator
@@ -96,7 +95,6 @@ class App:
                 await self.runtime.identity.recall()
                 engine = Engine(self.runtime, group)
                 await self._head_start(engine)
-                _sweep()
                 await engine.listen()
                 self.reload = Reload(self.runtime, engine, web, self.load)
                 helpers = self._helpers(group, self.reload)
@@ -130,10 +128,3 @@ class App:
             task.cancel()
         left = await engine.stop(self.runtime.config.stop_grace)
         log.info("bridge.stopped", extra={"undelivered": left})
-
-
-def _sweep() -> None:
-    """Let go of what the start left behind, which `cli` did not stop to look for."""
-    gc.unfreeze()
-    gc.collect()
-    gc.freeze()

@@ -1,12 +1,10 @@
 """The commands, thin: each finds its module when it is called, so that none pays for another."""
 
 import argparse
-import gc
 import importlib
 import os
 import sys
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from importlib.metadata import version
 
 COMMANDS = {
@@ -33,11 +31,10 @@ COMMANDS = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code: 0 done, 1 failed, 2 usage, 78 bad configuration."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    with _nothing_to_collect():
-        name = next((word for word in arguments if not word.startswith("-")), None)
-        parser = _parser(name if name in COMMANDS else None)
-        args = parser.parse_args(arguments)
-        module = importlib.import_module(COMMANDS[args.command][0])
+    name = next((word for word in arguments if not word.startswith("-")), None)
+    parser = _parser(name if name in COMMANDS else None)
+    args = parser.parse_args(arguments)
+    module = importlib.import_module(COMMANDS[args.command][0])
     try:
         return int(module.run(args))
     except KeyboardInterrupt:
@@ -45,17 +42,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-
-
-@contextmanager
-def _nothing_to_collect() -> Generator[None]:
-    """What is imported stays: to look for garbage in it takes a tenth of the time of a start."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        gc.enable()
 
 
 def _parser(chosen: str | None) -> argparse.ArgumentParser:
