@@ -32,7 +32,7 @@ def json_schema() -> dict[str, Any]:
     models: list[type[BaseModel]] = [Config, *plugins]
     refs, schema = models_json_schema([(model, "validation") for model in models])
     definitions = _as_written(schema["$defs"])
-    _tokens(definitions["Http"]["properties"]["tokens"], definitions["Token"])
+    _tokens(definitions["HttpSettings"]["properties"]["tokens"], definitions["TokenSettings"])
     config = definitions.pop(_name(refs[Config, "validation"]))
 
     def defined(model: type[BaseModel]) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def json_schema() -> dict[str, Any]:
     kept = {name: value for name, value in definitions.items() if name not in used}
     properties = {key: _or_null(value) for key, value in config["properties"].items()}
     properties["sinks"] = _or_null(_named(config["properties"]["sinks"], to))
-    approvals = definitions["Approvals"]["properties"]
+    approvals = definitions["ApprovalsSettings"]["properties"]
     approvals["from"] = _or_null(_named(approvals["from"], back))
     return _whole(properties, {**kept, **to, **back, **forms})
 

@@ -77,8 +77,8 @@ def test_the_examples_in_the_guide_are_valid():
 def test_the_guide_names_every_key():
     schema = committed()
     guide = (ROOT / "docs/configuration.md").read_text()
-    sections = {"Source": "source", "CloudEvents": "cloudevents", "Journal": "journal"}
-    sections |= {"Approvals": "approvals", "Http": "http"}
+    sections = {"SourceSettings": "source", "CloudEventsSettings": "cloudevents", "JournalSettings": "journal"}
+    sections |= {"ApprovalsSettings": "approvals", "HttpSettings": "http"}
     keys = [
         f"{at}.{key}"
         for name, at in sections.items()
