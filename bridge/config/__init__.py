@@ -8,8 +8,8 @@ from bridge.config.approvals import ApprovalsSettings
 from bridge.config.errors import ConfigError
 from bridge.config.load import fingerprint, load
 from bridge.config.models import (
-    CloudEventsSettings,
     Config,
+    EnvelopeSettings,
     HttpSettings,
     JournalSettings,
     ServerTLS,
@@ -20,9 +20,9 @@ from bridge.config.values import Listen
 
 __all__ = [
     "ApprovalsSettings",
-    "CloudEventsSettings",
     "Config",
     "ConfigError",
+    "EnvelopeSettings",
     "HttpSettings",
     "JournalSettings",
     "Listen",

@@ -56,7 +56,7 @@ class SourceSettings(Settings):
         return seconds
 
 
-class CloudEventsSettings(Settings):
+class EnvelopeSettings(Settings):
     """What stands in every CloudEvent."""
 
     source: UriReference | None = Field(None, description="overrides what instance metadata gives")
@@ -191,7 +191,7 @@ class Config(Settings):
     """The whole configuration; `file` is where it was found, None for built-in defaults."""
 
     source: SourceSettings = SourceSettings()
-    cloudevents: CloudEventsSettings = CloudEventsSettings()
+    cloudevents: EnvelopeSettings = EnvelopeSettings()
     state_dir: Directory | None = Field(
         None, description="default: the system's state directory, else the user's"
     )

@@ -77,7 +77,11 @@ def test_the_examples_in_the_guide_are_valid():
 def test_the_guide_names_every_key():
     schema = committed()
     guide = (ROOT / "docs/configuration.md").read_text()
-    sections = {"SourceSettings": "source", "CloudEventsSettings": "cloudevents", "JournalSettings": "journal"}
+    sections = {
+        "SourceSettings": "source",
+        "EnvelopeSettings": "cloudevents",
+        "JournalSettings": "journal",
+    }
     sections |= {"ApprovalsSettings": "approvals", "HttpSettings": "http"}
     keys = [
         f"{at}.{key}"
