@@ -7,9 +7,6 @@ from typing import TypeVar
 
 from bridge.common.errors import Misconfigured
 
-EXTRAS = ("kafka", "mqtt", "template")
-"""Plugins of our own that need the extra of the same name."""
-
 P = TypeVar("P")
 
 
@@ -32,7 +29,7 @@ def find(group: str, word: str, kind: str, wanted: type[P]) -> P:
     try:
         plugin = known[kind].load()
     except (ImportError, AttributeError) as error:
-        problem = _missing(kind, error)
+        problem = _missing(known[kind], error)
         raise Misconfigured(f"{word} type {kind!r} cannot be loaded: {problem}") from error
     if not isinstance(plugin, wanted):
         value = known[kind].value
@@ -40,8 +37,11 @@ def find(group: str, word: str, kind: str, wanted: type[P]) -> P:
     return plugin
 
 
-def _missing(kind: str, error: ImportError | AttributeError) -> str:
-    """Our own plugins lack an extra; what a stranger's lacks is for its author to say."""
-    if kind in EXTRAS and isinstance(error, ModuleNotFoundError):
-        return f"{error}; install it with: pip install 'scheduled-events-bridge[{kind}]'"
-    return str(error)
+def _missing(point: EntryPoint, error: ImportError | AttributeError) -> str:
+    """Why a plugin cannot be loaded; names the extra of its package that has the plugin's name."""
+    package = point.dist
+    if package is None or not isinstance(error, ModuleNotFoundError):
+        return str(error)
+    if point.name not in (package.metadata.get_all("Provides-Extra") or ()):
+        return str(error)
+    return f"{error}; install it with: pip install '{package.name}[{point.name}]'"

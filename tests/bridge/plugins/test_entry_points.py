@@ -67,6 +67,14 @@ def test_a_sink_whose_library_is_missing_names_it(plugin_module):
     assert "pip install" not in str(told.value), "what a stranger's sink needs is not our extra"
 
 
+def test_a_sink_whose_package_has_an_extra_of_its_name_says_how_to_install_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "aiokafka", None)
+    for name in [name for name in sys.modules if name.startswith("sinks.kafka")]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(Misconfigured, match=r"pip install 'scheduled-events-bridge\[kafka\]'"):
+        find_sink("kafka")
+
+
 def test_a_sink_that_its_module_does_not_have_is_refused(plugin_module):
     plugin_module("other = 5")
     with pytest.raises(Misconfigured, match=r"'odd' cannot be loaded: .*sink"):
