@@ -46,8 +46,8 @@ class Engine:
     async def listen(self) -> None:
         """Take approvals, and tell Azure what they come to."""
         # Imported here: the first poll need not wait for those who answer it.
-        from bridge.approvals.service import ApprovalService  # noqa: PLC0415
-        from bridge.drills.runner import conduct  # noqa: PLC0415
+        from bridge.approvals.service import ApprovalService  # noqa: PLC0415  after the first poll
+        from bridge.drills.runner import conduct  # noqa: PLC0415  after the first poll
 
         approvals = self._approvals = ApprovalService(self.runtime, self._endpoint)
         await self.configure_sources()

@@ -41,7 +41,7 @@ class WebAccess:
     async def open(self) -> None:
         """Open what the configuration asks for; raises `CannotStart`."""
         # Imported here: the first poll need not wait for a web server.
-        from bridge.web import CannotListen, serve  # noqa: PLC0415
+        from bridge.web import CannotListen, serve  # noqa: PLC0415  after the first poll
 
         self._opened = _listeners(self.runtime.config)
         try:

@@ -124,7 +124,7 @@ class Intake:
             assessed = await self.assessor.assess(given, state, now, waited=True)
             stray = None if assessed.event or event in state.tracked else given
             settled = (number, assessed.receipt, self.runtime.clock.timestamp(), stray)
-            await journal.durably(lambda store, settled=settled: end_wait(store, *settled))  # type: ignore[misc]
+            await journal.durably(lambda store, settled=settled: end_wait(store, *settled))  # type: ignore[misc]  # mypy cannot infer a lambda's default
             journal.announce()
         return min(still, default=None)
 
@@ -179,7 +179,7 @@ class Intake:
                 approval, via, now, proof.identity, delivery.position, proof.signed_at, local
             )
             key = (given.seen_as, approval.event_key)
-            if not await journal.run(lambda store, key=key: seen(store, *key)):  # type: ignore[misc]
+            if not await journal.run(lambda store, key=key: seen(store, *key)):  # type: ignore[misc]  # mypy cannot infer a lambda's default
                 assessed = await self.assessor.assess(given, state, now, refusal=message.refusal)
                 found.append(_remembering(assessed, key, local=local))
                 continue

@@ -98,7 +98,7 @@ class StartRequests:
             await self.runtime.journal.durably(
                 lambda store, one=one: mark(
                     store, one.event, "due", (), self.runtime.clock.timestamp()
-                )  # type: ignore[misc]
+                )  # type: ignore[misc]  # mypy cannot infer a lambda's default
             )
 
     def _failed(self, event: EventLife, answer: SourceProblem) -> float:

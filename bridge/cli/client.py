@@ -126,7 +126,7 @@ def _ways(config: Config, token: str | None, absent: list[str]) -> Iterator[Way]
             place=address,
             absent=f"no control socket in {directory}",
             base="http://bridge",
-            connector=lambda address=address: control_connector(address),  # type: ignore[misc]
+            connector=lambda address=address: control_connector(address),  # type: ignore[misc]  # mypy cannot infer a lambda's default
             headers={},
         )
     if config.http.listen is not None and config.http.listen.port:
@@ -134,7 +134,7 @@ def _ways(config: Config, token: str | None, absent: list[str]) -> Iterator[Way]
 
 
 def _http_way(http: HttpSettings, token: str | None) -> Way:
-    from aiohttp import TCPConnector  # noqa: PLC0415
+    from aiohttp import TCPConnector  # noqa: PLC0415  a control socket needs none
 
     if http.listen is None:
         raise ValueError("http.listen is null")
@@ -151,14 +151,14 @@ def _http_way(http: HttpSettings, token: str | None) -> Way:
 
 
 def _url_way(url: str) -> Way:
-    from aiohttp import TCPConnector  # noqa: PLC0415
+    from aiohttp import TCPConnector  # noqa: PLC0415  a control socket needs none
 
     return Way(url, f"nothing at {url}", url, TCPConnector, {})
 
 
 def _pin(http: HttpSettings) -> Any:
     """The configuration names the very certificate that must answer, whatever name is in it."""
-    from aiohttp import Fingerprint  # noqa: PLC0415
+    from aiohttp import Fingerprint  # noqa: PLC0415  a control socket needs none
 
     if http.tls is None:
         return True

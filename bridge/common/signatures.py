@@ -191,7 +191,7 @@ def _public(raw: bytes) -> Key:
 def _ed25519() -> Any:
     """Imported when somebody has such a key: HMAC needs no library."""
     try:
-        from cryptography.hazmat.primitives.asymmetric import ed25519  # noqa: PLC0415
+        from cryptography.hazmat.primitives.asymmetric import ed25519  # noqa: PLC0415  HMAC needs no library
     except ImportError:
         extra = "pip install 'scheduled-events-bridge[ed25519]'"
         raise Misconfigured(f"Ed25519 keys need a library; install it with: {extra}") from None

@@ -38,7 +38,7 @@ def build_sinks(data: Any) -> tuple[dict[str, SinkSettings], list[ConfigProblem]
         model = find_sink(settings["type"]).settings
         if settings.get("format") is not None:
             settings = {**settings, "format": _format(settings["format"])}
-        return model.model_validate(settings)  # type: ignore[no-any-return]
+        return model.model_validate(settings)  # type: ignore[no-any-return]  # each plugin has a model of its own
 
     def model(kind: str) -> type[Settings]:
         return find_sink(kind).settings
@@ -67,7 +67,7 @@ def build_sources(
         data = {name: _joined(settings, written) for name, settings in data.items()}
 
     def build(settings: Mapping[str, Any]) -> ApprovalSettings:
-        return find_approvals(settings["type"]).settings.model_validate(settings)  # type: ignore[no-any-return]
+        return find_approvals(settings["type"]).settings.model_validate(settings)  # type: ignore[no-any-return]  # each plugin has a model of its own
 
     def model(kind: str) -> type[Settings]:
         return find_approvals(kind).settings

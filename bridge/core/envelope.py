@@ -116,8 +116,8 @@ def _fitting(items: list[Any], room: int) -> list[Any]:
 
 def _encode(draft: Draft, observer: Observer) -> CloudEvent:
     # Imported when first needed: until there is something to say the SDK costs nothing.
-    from cloudevents.core.formats.json import JSONFormat  # noqa: PLC0415
-    from cloudevents.core.v1.event import CloudEvent as Built  # noqa: PLC0415
+    from cloudevents.core.formats.json import JSONFormat  # noqa: PLC0415  not before the first CloudEvent
+    from cloudevents.core.v1.event import CloudEvent as Built  # noqa: PLC0415  not before the first CloudEvent
 
     subject = safe_id(draft.event_id) if draft.event_id else safe_name(observer.name)
     attributes: dict[str, Any] = {

@@ -56,7 +56,7 @@ class Service:
         self._over.set()
 
     def _consume(self) -> None:
-        from confluent_kafka import Consumer, Producer  # noqa: PLC0415
+        from confluent_kafka import Consumer, Producer  # noqa: PLC0415  an extra
 
         settings = {"bootstrap.servers": self.bootstrap, **QUIET}
         reader = Consumer({**settings, "group.id": "orders", "auto.offset.reset": "earliest"})

@@ -149,7 +149,7 @@ class Journal:
         self, *, now: float, keep: float, max_size: int, best_effort: Sequence[str]
     ) -> Trimmed:
         rules = {"now": now, "keep": keep, "max_size": max_size, "best_effort": best_effort}
-        return await self.run(lambda store: retention.trim(store, **rules))  # type: ignore[arg-type]
+        return await self.run(lambda store: retention.trim(store, **rules))  # type: ignore[arg-type]  # the caller's keywords are trim's
 
     async def repair(self) -> bool:
         """Try to get from memory back to the file; whether it worked."""

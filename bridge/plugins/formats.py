@@ -78,7 +78,7 @@ def read_format(written: object) -> FormatSettings:
     if isinstance(written, FormatSettings):
         return written
     data = format_data(written)
-    return find_format(data["type"]).settings.model_validate(data)  # type: ignore[no-any-return]
+    return find_format(data["type"]).settings.model_validate(data)  # type: ignore[no-any-return]  # each plugin has a model of its own
 
 
 def format_data(written: object) -> Mapping[str, Any]:

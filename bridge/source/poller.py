@@ -68,7 +68,7 @@ class Poller:
     @property
     def _announcer(self) -> "Announcer":
         # Imported here: the first poll need not wait for the words about its answer.
-        from bridge.source.announcements import Announcer  # noqa: PLC0415
+        from bridge.source.announcements import Announcer  # noqa: PLC0415  nothing is announced before the first answer
 
         return Announcer(self.runtime)
 

@@ -126,8 +126,8 @@ async def ask(
 ) -> TokenResponse:
     """One request: no proxy, no redirect, an answer of bounded size in bounded time."""
     # Imported here: most configurations need no token.
-    import aiohttp  # noqa: PLC0415
-    from yarl import URL  # noqa: PLC0415
+    import aiohttp  # noqa: PLC0415  only for those who fetch tokens
+    from yarl import URL  # noqa: PLC0415  only for those who fetch tokens
 
     options: dict[str, Any] = {"trust_env": False, "timeout": aiohttp.ClientTimeout(TIMEOUT)}
     try:
