@@ -2,8 +2,8 @@
 #
 #   drain.ps1 -Service NAME
 #
-# The bridge runs it for each CloudEvent and reads its exit code: 0 done, 75 once more later, anything
-# else is given up. It may be run twice for the same news, so everything in it can be done twice.
+# The bridge runs it for each CloudEvent and reads its exit code: 0 is done, 75 is try again later, anything
+# else gives up. It may run twice for the same CloudEvent, so every step can be repeated.
 param([Parameter(Mandatory = $true)][string]$Service)
 
 $ErrorActionPreference = 'Stop'

@@ -3,8 +3,8 @@
 #
 #   drain.sh UNIT
 #
-# The bridge runs it for each CloudEvent and reads its exit code: 0 done, 75 once more later, anything
-# else is given up. It may be run twice for the same news, so everything in it can be done twice.
+# The bridge runs it for each CloudEvent and reads its exit code: 0 is done, 75 is try again later, anything
+# else gives up. It may run twice for the same CloudEvent, so every step can be repeated.
 set -eu
 
 unit=${1:?usage: drain.sh UNIT}

@@ -1,4 +1,4 @@
-"""Drains before the maintenance of one VM, and says so: over HTTP, with Python alone."""
+"""Drain before the maintenance of one VM, then approve: over HTTP, with Python alone."""
 
 import json
 import os
@@ -15,10 +15,10 @@ from uuid import NAMESPACE_URL, uuid5
 
 BRIDGE = os.environ.get("BRIDGE", "http://127.0.0.1:17245")
 TOKEN = os.environ.get("SEB_TOKEN", "")
-PLACE = Path(os.environ.get("PLACE", "place.txt"))  # how far we have read
-VM = os.environ.get("VM", "vm-0")  # its name, as Azure has it
-APPROVER = os.environ.get("APPROVER", "checkout")  # who we are
-SECONDS = float(os.environ.get("SECONDS", "3"))  # that draining takes
+PLACE = Path(os.environ.get("PLACE", "place.txt"))  # the last CloudEvent that we handled
+VM = os.environ.get("VM", "vm-0")  # its name in Azure
+APPROVER = os.environ.get("APPROVER", "checkout")  # our name in votes
+SECONDS = float(os.environ.get("SECONDS", "3"))  # how long draining takes
 UNREADABLE = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
 known: dict[str, tuple] = {}  # the newest rank and time of each scheduled event
 closed_for: set[str] = set()  # the scheduled events that keep our queue closed
@@ -26,14 +26,14 @@ say = partial(print, flush=True)
 
 
 def hear(event: dict) -> dict | None:
-    """Its data, if it is news of our VM: the highest rank counts, among equals the latest time."""
+    """Return its data if it is new for our VM: the highest rank, then the latest time."""
     data = event["data"]
     if "rank" not in data:
-        return None  # what became of a vote, a snapshot, an audit
+        return None  # an outcome, a snapshot, an audit
     key, place = data["eventId"], (data["rank"], datetime.fromisoformat(event["time"]))
     ours = VM.casefold() in [name.casefold() for name in data["resources"]]
     if place <= known.get(key, (0,)) or not (ours or key in closed_for):
-        return None  # a copy, a latecomer, or about other VMs
+        return None  # a copy, an older state, or about other VMs
     known[key] = place
     if len(known) > 1000:
         del known[next(iter(known))]
@@ -44,7 +44,7 @@ def hear(event: dict) -> dict | None:
 
 
 def work(news: dict) -> dict | None:
-    """Do what the news asks for; the vote that is to be cast then, if any."""
+    """Drain or open the queue; return the vote to cast, if any."""
     key, drill = news["eventId"], news["drill"]
     say("a drill:" if drill else "news:", news["eventType"], key, news["status"])
     if news["over"]:
@@ -64,11 +64,11 @@ def ask(path: str, body: dict | None = None, **headers: str) -> HTTPResponse:
     usual = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
     data = None if body is None else json.dumps(body).encode()
     request = Request(BRIDGE + path, data, {**usual, **headers})
-    return build_opener(ProxyHandler({})).open(request, timeout=45)  # its heart beats every 15 s
+    return build_opener(ProxyHandler({})).open(request, timeout=45)  # a comment comes every 15 s
 
 
 def stream(after: str) -> Iterator[tuple[str, bytes]]:
-    """The id and the data of each Server-Sent Event."""
+    """Yield the id and the data of each Server-Sent Event."""
     key = after
     with ask("/api/v1/stream", **{"Last-Event-ID": after}) as answer:
         while line := answer.readline(1 << 20):
@@ -79,7 +79,7 @@ def stream(after: str) -> Iterator[tuple[str, bytes]]:
 
 
 def approve(vote: dict) -> None:
-    """Until the bridge has it in its journal, or says why it does not count."""
+    """Send it until the bridge has recorded it, or says why it does not count."""
     for _ in range(150):
         try:
             with ask("/api/v1/approvals", vote) as answer:
@@ -103,7 +103,7 @@ def consume() -> None:
                     news = say("skipped: cannot read", key)
                 if news and (vote := work(news)):
                     approve(vote)
-                PLACE.write_text(key)  # after the work: whoever dies before that does it again
+                PLACE.write_text(key)  # after the work: a crash repeats it
         except (OSError, HTTPException) as error:
             say("no stream:", error)
         time.sleep(2)

@@ -1,4 +1,4 @@
-"""Drains before the maintenance of one VM, and says so: over Kafka, both ways."""
+"""Drain before the maintenance of one VM, then approve: over Kafka, both ways."""
 
 import asyncio
 import json
@@ -14,9 +14,9 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRecord
 SERVERS = os.environ.get("SERVERS", "127.0.0.1:9092")
 EVENTS = os.environ.get("EVENTS", "azure.scheduled-events")
 APPROVALS = os.environ.get("APPROVALS", "azure.scheduled-events.approvals")
-VM = os.environ.get("VM", "vm-0")  # its name, as Azure has it
-APPROVER = os.environ.get("APPROVER", "checkout")  # who we are
-SECONDS = float(os.environ.get("SECONDS", "3"))  # that draining takes
+VM = os.environ.get("VM", "vm-0")  # its name in Azure
+APPROVER = os.environ.get("APPROVER", "checkout")  # our name in votes
+SECONDS = float(os.environ.get("SECONDS", "3"))  # how long draining takes
 UNREADABLE = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
 known: dict[str, tuple] = {}  # the newest rank and time of each scheduled event
 closed_for: set[str] = set()  # the scheduled events that keep our queue closed
@@ -24,14 +24,14 @@ say = partial(print, flush=True)
 
 
 def hear(event: dict) -> dict | None:
-    """Its data, if it is news of our VM: the highest rank counts, among equals the latest time."""
+    """Return its data if it is new for our VM: the highest rank, then the latest time."""
     data = event["data"]
     if "rank" not in data:
-        return None  # what became of a vote, a snapshot, an audit
+        return None  # an outcome, a snapshot, an audit
     key, place = data["eventId"], (data["rank"], datetime.fromisoformat(event["time"]))
     ours = VM.casefold() in [name.casefold() for name in data["resources"]]
     if place <= known.get(key, (0,)) or not (ours or key in closed_for):
-        return None  # a copy, a latecomer, or about other VMs
+        return None  # a copy, an older state, or about other VMs
     known[key] = place
     if len(known) > 1000:
         del known[next(iter(known))]
@@ -42,7 +42,7 @@ def hear(event: dict) -> dict | None:
 
 
 def work(news: dict) -> dict | None:
-    """Do what the news asks for; the vote that is to be cast then, if any."""
+    """Drain or open the queue; return the vote to cast, if any."""
     key, drill = news["eventId"], news["drill"]
     say("a drill:" if drill else "news:", news["eventType"], key, news["status"])
     if news["over"]:
@@ -71,8 +71,8 @@ async def consume() -> None:
     reader = AIOKafkaConsumer(
         EVENTS,
         bootstrap_servers=SERVERS,
-        group_id=f"{APPROVER}-{VM}",  # a group for each VM, since each hears everything
-        group_instance_id="the-only-one",  # started again, it need not wait for its own death
+        group_id=f"{APPROVER}-{VM}",  # one group per VM, because each reads everything
+        group_instance_id="the-only-one",  # a restart need not wait for the old session
         auto_offset_reset="earliest",
         enable_auto_commit=False,
     )
@@ -86,7 +86,7 @@ async def consume() -> None:
             if news and (vote := await asyncio.to_thread(work, news)):
                 await writer.send_and_wait(APPROVALS, json.dumps(vote).encode())
                 say("ready, and said so on", APPROVALS)
-            await reader.commit()  # after the work: whoever dies before that does it again
+            await reader.commit()  # after the work: a crash repeats it
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Drains before the maintenance of one VM, and says so: over MQTT, both ways."""
+"""Drain before the maintenance of one VM, then approve: over MQTT, both ways."""
 
 import json
 import os
@@ -17,9 +17,9 @@ SERVER = os.environ.get("SERVER", "127.0.0.1:1883")
 EVENTS = os.environ.get("EVENTS", "azure/scheduled-events/events/#")
 APPROVALS = os.environ.get("APPROVALS", "azure/scheduled-events/approvals")
 FIVE = os.environ.get("MQTT", "5") == "5"  # else 3.1.1
-VM = os.environ.get("VM", "vm-0")  # its name, as Azure has it
-APPROVER = os.environ.get("APPROVER", "checkout")  # who we are
-SECONDS = float(os.environ.get("SECONDS", "3"))  # that draining takes
+VM = os.environ.get("VM", "vm-0")  # its name in Azure
+APPROVER = os.environ.get("APPROVER", "checkout")  # our name in votes
+SECONDS = float(os.environ.get("SECONDS", "3"))  # how long draining takes
 UNREADABLE = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
 known: dict[str, tuple] = {}  # the newest rank and time of each scheduled event
 closed_for: set[str] = set()  # the scheduled events that keep our queue closed
@@ -27,14 +27,14 @@ say = partial(print, flush=True)
 
 
 def hear(event: dict) -> dict | None:
-    """Its data, if it is news of our VM: the highest rank counts, among equals the latest time."""
+    """Return its data if it is new for our VM: the highest rank, then the latest time."""
     data = event["data"]
     if "rank" not in data:
-        return None  # what became of a vote, a snapshot, an audit
+        return None  # an outcome, a snapshot, an audit
     key, place = data["eventId"], (data["rank"], datetime.fromisoformat(event["time"]))
     ours = VM.casefold() in [name.casefold() for name in data["resources"]]
     if place <= known.get(key, (0,)) or not (ours or key in closed_for):
-        return None  # a copy, a latecomer, or about other VMs
+        return None  # a copy, an older state, or about other VMs
     known[key] = place
     if len(known) > 1000:
         del known[next(iter(known))]
@@ -45,7 +45,7 @@ def hear(event: dict) -> dict | None:
 
 
 def work(news: dict) -> dict | None:
-    """Do what the news asks for; the vote that is to be cast then, if any."""
+    """Drain or open the queue; return the vote to cast, if any."""
     key, drill = news["eventId"], news["drill"]
     say("a drill:" if drill else "news:", news["eventType"], key, news["status"])
     if news["over"]:
@@ -62,7 +62,7 @@ def work(news: dict) -> dict | None:
 
 
 def connect(heard: Queue[MQTTMessage]) -> Client:
-    """To a session that the server keeps while we are away."""
+    """Connect to a session that the server keeps while we are away."""
     version = {"protocol": MQTTv5} if FIVE else {"protocol": MQTTv311, "clean_session": False}
     api = CallbackAPIVersion.VERSION2
     client = Client(api, f"{APPROVER}-{VM}", manual_ack=True, **version)
@@ -74,12 +74,12 @@ def connect(heard: Queue[MQTTMessage]) -> Client:
     session = {"clean_start": False, "properties": asked} if FIVE else {}
     host, _, port = SERVER.rpartition(":")
     client.connect_async(host, int(port), **session)
-    client.loop_start()  # a thread, that connects again whenever it must
+    client.loop_start()  # a thread that reconnects by itself
     return client
 
 
 def answer(client: Client, message: MQTTMessage, vote: dict) -> None:
-    """To the Response Topic, with its Correlation Data, where the bridge names one."""
+    """Publish to the Response Topic, with its Correlation Data, if the bridge names one."""
     topic, asked, properties = APPROVALS, message.properties, None
     if hasattr(asked, "ResponseTopic"):
         topic, properties = asked.ResponseTopic, Properties(PacketTypes.PUBLISH)
@@ -96,13 +96,13 @@ def consume() -> None:
     heard: Queue[MQTTMessage] = Queue()
     client = connect(heard)
     while message := heard.get():
-        try:  # an empty message only takes away what was retained
+        try:  # an empty message only removes what was retained
             news = hear(json.loads(message.payload)) if message.payload else None
         except UNREADABLE:
             news = say("skipped: cannot read what is on", message.topic)
         if news and (vote := work(news)):
             answer(client, message, vote)
-        client.ack(message.mid, message.qos)  # after the work: whoever dies before does it again
+        client.ack(message.mid, message.qos)  # after the work: a crash repeats it
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
 #!/bin/sh
-# A signed approval with an Ed25519 key, by openssl 3 and curl, or kcat: approve.sh EVENT_ID VM URL|BROKER/TOPIC
+# A signed approval with an Ed25519 key, with openssl 3 and curl or kcat: approve.sh EVENT_ID VM URL|BROKER/TOPIC
 set -eu
 umask 077
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-# DER's words for "an Ed25519 key follows", and the key; given to openssl in a file, not where ps shows it.
+# The DER prefix of an Ed25519 key, then the key. openssl gets it in a file, where ps does not show it.
 {
     printf '\060\056\002\001\000\060\005\006\003\053\145\160\004\042\004\040'
     printf %s "${SEB_KEY#whsk_}" | openssl base64 -d -A | head -c 32

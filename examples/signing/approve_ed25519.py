@@ -1,4 +1,4 @@
-"""A signed approval with a key of one's own (pip install cryptography): EVENT_ID VM URL."""
+"""A signed approval with a private key (pip install cryptography): EVENT_ID VM URL."""
 
 import base64
 import json
