@@ -145,7 +145,7 @@ def _texts(headers: Headers) -> dict[str, str]:
         if name not in HEADERS:
             continue
         if name in found or len(value) > _LONGEST_HEADER:
-            raise Mismatch(f"its header {name} stands twice, or is too long")
+            raise Mismatch(f"its header {name} occurs twice, or is too long")
         try:
             found[name] = value if isinstance(value, str) else value.decode("ascii")
         except UnicodeDecodeError:

@@ -9,7 +9,7 @@ from typing import Any
 def decode(body: bytes, *, unique: bool = False) -> Any:
     """Read JSON, or raise ValueError with what is wrong; NaN and what exceeds 64 bits is wrong.
 
-    With *unique* a name that stands twice in one object is wrong too.
+    With *unique* a name that occurs twice in one object is wrong too.
     """
     try:
         return json.loads(
@@ -35,7 +35,7 @@ def read_object(body: bytes) -> Mapping[str, Any]:
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("a name stands twice in one object")
+        raise ValueError("a name occurs twice in one object")
     return found
 
 
