@@ -202,14 +202,14 @@ def test_a_private_key_may_come_with_its_public_half():
 @pytest.mark.parametrize(
     ("written", "said"),
     [
-        ("", "begins with whsec_"),
-        ("secret", "begins with whsec_"),
+        ("", "starts with whsec_"),
+        ("secret", "starts with whsec_"),
         ("whsec_***", "must be base64"),
         ("whsec_é", "must be base64"),
         (f"whsec_{text(bytes(23))}", "24 to 64 bytes, not 23"),
         (f"whsec_{text(bytes(65))}", "24 to 64 bytes, not 65"),
         (f"whsk_{text(bytes(31))}", "32 or 64 bytes, not 31"),
-        (f"whsk_{text(SEED + SEED)}", "do not belong together"),
+        (f"whsk_{text(SEED + SEED)}", "do not match"),
         (f"whpk_{text(bytes(33))}", "32 bytes, not 33"),
     ],
 )

@@ -39,7 +39,7 @@ def test_a_chat_skips_what_is_overtaken_unless_the_sink_says_otherwise(read):
         ("[slack]", ".format: must be a format's name, or {type: NAME, …}; there are "),
         ("{}", ".format: must be a format's name, or {type: NAME, …}; there are "),
         ("pagerduty", ".format.routing_key: is missing"),
-        ("{type: pagerduty, routing_key: 7}", ".format.routing_key: a secret is a text"),
+        ("{type: pagerduty, routing_key: 7}", ".format.routing_key: a secret must be text"),
         (
             "{type: pagerduty, routing_kye: a, routing_key: b}",
             ".format.routing_kye: unknown key; did you mean routing_key?",

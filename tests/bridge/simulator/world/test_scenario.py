@@ -60,7 +60,7 @@ def test_a_file_is_read_and_named_after_itself(tmp_path):
         ),
         (
             "script: [{create: {type: Reboot, notice: 15 min}}]",
-            "f.yaml: script.0.create.notice: '15 min' is not a duration; write it as 500ms, 1s,",
+            "f.yaml: script.0.create.notice: '15 min' is not a duration; write it like 500ms, 1s,",
         ),
         (
             "script: [{create: {type: Reboot, notise: 15m}}]",
