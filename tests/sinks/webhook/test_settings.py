@@ -151,7 +151,7 @@ def test_a_url_in_a_file_is_read_when_needed_and_judged_alike(tmp_path: Path):
         ({"rate": 5}, "origin and rate are for a handshake"),
         ({"handshake": "optional", "origin": "a b"}, "is not a DNS name"),
         ({"handshake": "optional", "origin": "a\r\nX: y"}, "is not a DNS name"),
-        ({"handshake": "optional", "origin": "{who}.example"}, "{who} is not known"),
+        ({"handshake": "optional", "origin": "{who}.example"}, "{who} is unknown"),
         ({"handshake": "optional", "origin": "a.example", "rate": 0}, "greater than or equal to 1"),
     ],
 )
