@@ -1,1 +1,1 @@
-"""What any room may use, and that knows nothing of scheduled events."""
+"""Helpers that every package may use; they know nothing about scheduled events."""

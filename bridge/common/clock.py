@@ -1,17 +1,17 @@
-"""What time it is; injected, so that a test can set it."""
+"""The clock; injected, so that a test can set the time."""
 
 import time
 from datetime import UTC, datetime
 
 
 class Clock:
-    """The machine's own clock: the time of day, and seconds that nobody can set back."""
+    """The machine's clock: the time of day, and monotonic seconds."""
 
     def now(self) -> datetime:
         return datetime.now(UTC)
 
     def timestamp(self) -> float:
-        """Seconds since 1970, as the journal notes them."""
+        """Seconds since 1970, as the journal records them."""
         return self.now().timestamp()
 
     def monotonic(self) -> float:

@@ -1,8 +1,8 @@
-"""The four things that a plugin may say went wrong; each is a decision, not a description."""
+"""The four errors of a plugin; each tells the bridge what to do, not only what happened."""
 
 
 class Unavailable(Exception):
-    """The far side cannot take it now, or we do not know whether it did: keep it, try later."""
+    """The receiver cannot accept it now, or may have accepted it: keep it, and try later."""
 
     def __init__(self, reason: str, *, retry_after: float | None = None) -> None:
         super().__init__(reason)
@@ -10,12 +10,12 @@ class Unavailable(Exception):
 
 
 class Gone(Unavailable):
-    """The far side wants nothing more from us: stop the sink until somebody changes that."""
+    """The receiver wants no more from us: stop the sink until an operator resumes it."""
 
 
 class Rejected(Exception):
-    """The far side will never take this CloudEvent: set it aside."""
+    """The receiver will never accept this CloudEvent: make it a dead letter."""
 
 
 class Misconfigured(ValueError):
-    """What is written in the configuration cannot work."""
+    """The configuration cannot work."""

@@ -1,4 +1,4 @@
-"""How values are written in the configuration: durations, sizes, secrets, addresses."""
+"""Types of configuration values: durations, sizes, secrets, addresses."""
 
 import errno
 import re
@@ -24,7 +24,7 @@ _SIZE = re.compile(r"(\d+) ?(B|KiB|MiB|GiB|kB|MB|GB)")
 
 
 class Settings(BaseModel):
-    """A part of the configuration: unknown keys are errors, values do not change."""
+    """A part of the configuration: unknown keys are errors, and values are immutable."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
 
@@ -35,7 +35,7 @@ def parse_duration(value: object) -> float:
         return 0.0
     match = _DURATION.fullmatch(value.strip()) if isinstance(value, str) else None
     if match is None:
-        raise ValueError(f"{value!r} is not a duration; write it as 500ms, 1s, 5m, 24h or 7d")
+        raise ValueError(f"{value!r} is not a duration; write it like 500ms, 1s, 5m, 24h or 7d")
     return float(match[1]) * _UNITS[match[2]]
 
 
@@ -43,12 +43,12 @@ def parse_size(value: object) -> int:
     """Bytes from `64KiB`, `256MiB` or `1GB`."""
     match = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
     if match is None:
-        raise ValueError(f"{value!r} is not a size; write it as 64KiB, 256MiB or 1GiB")
+        raise ValueError(f"{value!r} is not a size; write it like 64KiB, 256MiB or 1GiB")
     return int(match[1]) * _SIZES[match[2]]
 
 
 def write_duration(seconds: float) -> str:
-    """The shortest way to write it that `parse_duration` reads back."""
+    """The shortest text that `parse_duration` reads back."""
     for unit in ("d", "h", "m", "s"):
         if seconds >= _UNITS[unit] and seconds % _UNITS[unit] == 0:
             return f"{seconds // _UNITS[unit]:.0f}{unit}"
@@ -68,7 +68,7 @@ Size = Annotated[
 
 
 def _beginning(path: Path) -> bytes:
-    """What a file holds, if that can be a secret at all."""
+    """The content of a file, if it is small enough to be a secret."""
     with path.open("rb") as file:
         found = file.read(LARGEST_SECRET + 1)
     if len(found) > LARGEST_SECRET:
@@ -77,7 +77,7 @@ def _beginning(path: Path) -> bytes:
 
 
 class Secret:
-    """A text that is never shown: given in place, or in a file, read again when that changes."""
+    """Text that is never shown: given directly, or in a file that is read again when it changes."""
 
     __slots__ = ("_path", "_stamp", "_value")
 
@@ -87,7 +87,7 @@ class Secret:
         self._stamp: tuple[int, int] | None = None
 
     def get(self) -> str:
-        """The present value. Raises OSError when its file cannot be read."""
+        """The current value. Raises OSError when its file cannot be read."""
         if self._path is not None:
             status = self._path.stat()
             stamp = (status.st_mtime_ns, status.st_size)
@@ -115,8 +115,8 @@ class Secret:
             return cls(value)
         if isinstance(value, dict) and set(value) == {"file"} and isinstance(value["file"], str):
             return cls(path=Path(value["file"]))
-        # The value itself stays out of the message: it may be the secret.
-        raise ValueError("a secret is a text that is not empty, or {file: PATH}")
+        # Keep the value out of the message: it may be the secret.
+        raise ValueError("a secret must be text that is not empty, or {file: PATH}")
 
     @classmethod
     def __get_pydantic_core_schema__(cls, _: Any, __: GetCoreSchemaHandler) -> CoreSchema:

@@ -1,7 +1,7 @@
-"""Log records on stderr: a stable dotted name and its fields, for people and for machines.
+"""Log records on stderr: a stable dotted name with fields, for people and for machines.
 
 `log.info("sink.connected", extra={"sink": name})` is one line of text on a terminal and one JSON
-object elsewhere. Values are cut and escaped, so that nothing from outside can forge a line.
+object elsewhere. Values are shortened and escaped, so that input cannot forge a line.
 """
 
 import json
@@ -30,13 +30,13 @@ _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", 
 
 
 def setup(level: str | None = None, *, stream: TextIO | None = None) -> None:
-    """Log from *level* on, `info` unless given; raises ValueError for a level that there is not.
+    """Log records of *level* and above, by default `info`; raises ValueError for an unknown level.
 
-    Libraries are heard from `warning` on, in the same format.
+    Libraries log `warning` and above, in the same format.
     """
     name = (level or "info").strip().lower()
     if name not in LEVELS:
-        raise ValueError(f"SEB_LOG: {level!r} is not a log level; allowed are {', '.join(LEVELS)}")
+        raise ValueError(f"SEB_LOG: {level!r} is not a log level; choose from {', '.join(LEVELS)}")
     handler = _Handler(stream or sys.stderr)
     handler.setFormatter(_Text() if _is_terminal(handler.stream) else _Json())
     root = logging.getLogger()
@@ -56,7 +56,7 @@ def _is_terminal(stream: TextIO | None) -> bool:
 
 
 class _Handler(logging.StreamHandler[TextIO]):
-    """A log that cannot be written is no reason to fail, nor to say so on the same stream."""
+    """Ignore a log that cannot be written: do not fail, and do not report it on that stream."""
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  the base class's name
         del record
@@ -87,7 +87,7 @@ class _Json(logging.Formatter):
 
 
 def _content(record: logging.LogRecord) -> tuple[str, dict[str, Any]]:
-    """The name of the record and its fields; a library's sentence becomes a field."""
+    """The name of the record and its fields; a library's message becomes a field."""
     given = {key: value for key, value in vars(record).items() if key not in _STANDARD}
     fields = {key: _plain(value) for key, value in given.items()}
     text = str(record.msg)
@@ -104,7 +104,7 @@ def _message(record: logging.LogRecord) -> str:
 
 
 def _plain(value: object, depth: int = 2) -> Any:
-    """What JSON can hold, bounded: text is cut, and so are lists."""
+    """The value as JSON allows it; long text and lists are cut."""
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, float):
@@ -122,7 +122,7 @@ def _cut(text: str) -> str:
 
 
 def _quoted(value: Any) -> str:
-    """Bare where that is clear, else as JSON, with everything escaped that does not print."""
+    """Bare if that is unambiguous, else as JSON; unprintable characters are escaped."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     if text.isprintable() and (not isinstance(value, str) or (text and not set(text) & set(' "='))):
         return text

@@ -1,4 +1,4 @@
-"""The published contract: where the schemas are, and how to read them by name."""
+"""The published schemas: where they are, and how to read them by name."""
 
 import difflib
 import json
@@ -11,17 +11,17 @@ _PLACES = (_PACKAGE / "_schemas", _PACKAGE.parent / "schemas")
 
 
 def directory() -> Path:
-    """Beside the code in an installed package, beside the package in a checkout."""
+    """The schemas: beside the code in an installed package, beside the package in a checkout."""
     return next((place for place in _PLACES if place.is_dir()), _PLACES[0])
 
 
 def names() -> list[str]:
-    """What can be read: `config.v1` and its like, and `asyncapi`."""
+    """The names of all schemas: `config.v1` and others, and `asyncapi`."""
     return sorted(_files())
 
 
 def read(name: str) -> str:
-    """The text of *name*; without a version, of its newest one. LookupError names what there is."""
+    """The text of *name*; without a version, the newest one. LookupError lists all names."""
     files = _files()
     versions = [known for known in files if name and known.rpartition(".")[0] == name]
     found = name if name in files else max(versions, key=_version, default=None)

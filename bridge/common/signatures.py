@@ -1,6 +1,6 @@
-"""Standard Webhooks: how a message is signed, and whether one of our keys has signed it.
+"""Standard Webhooks: sign a message, and check whether one of our keys signed it.
 
-Pure: what a key is read from, and whether a time is recent, is for others to say.
+Pure: callers read the keys, and decide whether a time is recent.
 """
 
 import base64
@@ -28,7 +28,7 @@ Headers = Mapping[str, str] | Sequence[tuple[str, bytes]]
 
 
 class Mismatch(ValueError):
-    """No key of ours made this signature; the sentence says what is wrong."""
+    """None of our keys made this signature; the text says what is wrong."""
 
 
 class Unsigned(Mismatch):
@@ -37,7 +37,7 @@ class Unsigned(Mismatch):
 
 @dataclass(frozen=True, slots=True)
 class Signed:
-    """What a signature proves: the message's id, and when it was signed, in Unix seconds."""
+    """What a signature proves: the message's id, and the time of signing in Unix seconds."""
 
     id: str
     timestamp: int
@@ -45,7 +45,7 @@ class Signed:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key of one kind. What it is made of is never shown."""
+    """A key of one kind. Its bytes are never shown."""
 
     version: Literal["v1", "v1a"]
     private: bool
@@ -74,14 +74,14 @@ class Key:
 
 
 def read_key(text: str) -> Key:
-    """A key as it is written: `whsec_…`, `whsk_…` or `whpk_…`. Raises `Misconfigured`."""
+    """Read a key: `whsec_…`, `whsk_…` or `whpk_…`. Raises `Misconfigured`."""
     kind, _, encoded = text.partition("_")
     if kind not in {"whsec", "whsk", "whpk"}:
-        raise Misconfigured("a key begins with whsec_ (HMAC), whsk_ or whpk_ (Ed25519)")
+        raise Misconfigured("a key starts with whsec_ (HMAC), whsk_ or whpk_ (Ed25519)")
     try:
         raw = base64.b64decode(encoded, validate=True)
     except ValueError:
-        raise Misconfigured(f"what follows {kind}_ in a key must be base64") from None
+        raise Misconfigured(f"the text after {kind}_ in a key must be base64") from None
     if kind == "whsec":
         return _hmac(raw)
     return _private(raw) if kind == "whsk" else _public(raw)
@@ -97,9 +97,9 @@ def sign(keys: Sequence[Key], message_id: str, timestamp: int, body: bytes) -> d
 
 
 def verify(keys: Iterable[Key], headers: Headers, body: bytes) -> Signed:
-    """What the signature proves if one of *keys* made it. Raises `Mismatch`, and nothing else.
+    """Return what the signature proves if one of *keys* made it. Raises only `Mismatch`.
 
-    Every key and every signature is tried, so that the time it takes tells nothing about them.
+    Every key and every signature is tried, so that the timing reveals nothing about them.
     """
     message_id, timestamp, listed = _claim(headers)
     content = _content(message_id, timestamp, body)
@@ -145,7 +145,7 @@ def _texts(headers: Headers) -> dict[str, str]:
         if name not in HEADERS:
             continue
         if name in found or len(value) > _LONGEST_HEADER:
-            raise Mismatch(f"its header {name} stands twice, or is too long")
+            raise Mismatch(f"its header {name} occurs twice, or is too long")
         try:
             found[name] = value if isinstance(value, str) else value.decode("ascii")
         except UnicodeDecodeError:
@@ -154,7 +154,7 @@ def _texts(headers: Headers) -> dict[str, str]:
 
 
 def _signature(part: str) -> tuple[str, bytes] | None:
-    """One of the list; what cannot be read matches nothing."""
+    """One signature of the list; None, which matches no key, when it cannot be read."""
     version, _, encoded = part.partition(",")
     try:
         return version, base64.b64decode(encoded, validate=True)
@@ -168,28 +168,28 @@ def _encode(raw: bytes) -> str:
 
 def _hmac(raw: bytes) -> Key:
     if len(raw) not in _HMAC_BYTES:
-        raise Misconfigured(f"a whsec_ key has 24 to 64 bytes, not {len(raw)}")
+        raise Misconfigured(f"a whsec_ key must have 24 to 64 bytes, not {len(raw)}")
     return Key("v1", private=True, _material=raw)
 
 
 def _private(raw: bytes) -> Key:
-    """A seed, or a seed and its public key, as libsodium keeps them."""
+    """A seed, or a seed and its public key, as libsodium stores them."""
     if len(raw) not in (_SEED, 2 * _SEED):
-        raise Misconfigured(f"a whsk_ key has 32 or 64 bytes, not {len(raw)}")
+        raise Misconfigured(f"a whsk_ key must have 32 or 64 bytes, not {len(raw)}")
     material = _ed25519().Ed25519PrivateKey.from_private_bytes(raw[:_SEED])
     if raw[_SEED:] and material.public_key().public_bytes_raw() != raw[_SEED:]:
-        raise Misconfigured("the two halves of a whsk_ key do not belong together")
+        raise Misconfigured("the two halves of the whsk_ key do not match")
     return Key("v1a", private=True, _material=material)
 
 
 def _public(raw: bytes) -> Key:
     if len(raw) != _SEED:
-        raise Misconfigured(f"a whpk_ key has 32 bytes, not {len(raw)}")
+        raise Misconfigured(f"a whpk_ key must have 32 bytes, not {len(raw)}")
     return Key("v1a", private=False, _material=_ed25519().Ed25519PublicKey.from_public_bytes(raw))
 
 
 def _ed25519() -> Any:
-    """Imported when somebody has such a key: HMAC needs no library."""
+    """Import the library only for such a key: HMAC does not need it."""
     try:
         from cryptography.hazmat.primitives.asymmetric import ed25519  # noqa: PLC0415  HMAC needs no library
     except ImportError:

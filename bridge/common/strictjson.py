@@ -1,4 +1,4 @@
-"""Foreign JSON, read strictly: UTF-8, and no number that a journal or a reader cannot hold."""
+"""Read foreign JSON strictly: UTF-8, and no number that the journal or a reader cannot store."""
 
 import json
 import math
@@ -7,9 +7,9 @@ from typing import Any
 
 
 def decode(body: bytes, *, unique: bool = False) -> Any:
-    """Read JSON, or raise ValueError with what is wrong; NaN and what exceeds 64 bits is wrong.
+    """Read JSON, or raise ValueError with the reason; NaN and numbers above 64 bits are wrong.
 
-    With *unique* a name that stands twice in one object is wrong too.
+    With *unique* a name that occurs twice in one object is wrong too.
     """
     try:
         return json.loads(
@@ -24,7 +24,7 @@ def decode(body: bytes, *, unique: bool = False) -> Any:
 
 
 def read_object(body: bytes) -> Mapping[str, Any]:
-    """The object that foreign JSON holds; an empty one when it holds none, or is no JSON."""
+    """The object in foreign JSON; an empty one when it is no object, or not JSON."""
     try:
         found = decode(body)
     except ValueError:
@@ -35,12 +35,12 @@ def read_object(body: bytes) -> Mapping[str, Any]:
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("a name stands twice in one object")
+        raise ValueError("a name occurs twice in one object")
     return found
 
 
 def _refuse(text: str) -> float:
-    raise ValueError(f"{text[:20]} is not a number that JSON can hold")
+    raise ValueError(f"{text[:20]} is not a number in JSON")
 
 
 def _finite(text: str) -> float:

@@ -1,4 +1,4 @@
-"""The one retry policy, and the only place that catches whatever fails."""
+"""The one retry policy, and the only place that catches every exception."""
 
 import asyncio
 import logging
@@ -21,7 +21,7 @@ def backoff(
     most: float = 60.0,
     rng: Callable[[], float] = random.random,
 ) -> float:
-    """Seconds to wait after failure number *attempt*, from 1 on: full jitter below a ceiling.
+    """Seconds to wait after failure number *attempt*, counted from 1: full jitter below a ceiling.
 
     The ceiling is *first* and doubles with each attempt, up to *most*.
     """
@@ -61,7 +61,7 @@ async def supervise(
         attempt += 1
         wait = max(backoff(attempt, first=first, most=most, rng=rng), min(_wish(problem), asked))
         said = "ended" if problem is None else repr(problem)
-        # Who wants to be told says it in its own words, once for a change of state.
+        # The caller logs it in its own words, once per change of state.
         level = logging.DEBUG if on_failure else logging.WARNING
         log.log(level, "task.failed", extra={"task": name, "error": said, "wait": wait})
         if on_failure is not None:
@@ -74,7 +74,7 @@ def _wish(problem: BaseException | None) -> float:
 
 
 async def heard(news: asyncio.Event, seconds: float | None) -> bool:
-    """Wait for news; whether there was any in time."""
+    """Wait for news; True when there was some in time."""
     try:
         async with asyncio.timeout(seconds):
             return await news.wait()
@@ -83,7 +83,7 @@ async def heard(news: asyncio.Event, seconds: float | None) -> bool:
 
 
 async def attempt(work: Awaitable[T], timeout: float) -> T | Unavailable:
-    """One try at something foreign: whatever it raises, and its silence too, is `Unavailable`."""
+    """Try something foreign once: any exception, and a timeout too, becomes `Unavailable`."""
     result: list[T] = []
 
     async def tried() -> None:
@@ -104,7 +104,7 @@ async def _problem(session: Work) -> BaseException | None:
     try:
         await session()
     except asyncio.CancelledError as error:
-        # A library may let a cancellation of its own escape; only one of this task is meant for us.
+        # A library may leak its own cancellation; only one of this task is meant for us.
         task = asyncio.current_task()
         if task is None or task.cancelling():
             raise

@@ -1,7 +1,7 @@
-"""The configuration: found, read, checked, and said back in sentences.
+"""Find, read, check and describe the configuration.
 
-`load` is the one reader of the file and of the environment; everything else gets typed values.
-What only `seb check` and the schema need is imported from `describe` and `schema` where it is used.
+Only `load` reads the file and the environment; everything else gets typed values.
+Import `describe` and `schema` where you use them: only `seb check` and the schema need them.
 """
 
 from bridge.config.approvals import ApprovalsSettings

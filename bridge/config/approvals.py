@@ -1,4 +1,4 @@
-"""The `approvals` section: where votes come from, who may give them, and what is enough."""
+"""The `approvals` section: where votes come from, who may vote, and how many votes are enough."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
@@ -15,7 +15,7 @@ _MOST_REMINDERS = 10
 
 
 def _required(value: Any) -> Any:
-    """Choose the form by what is written, so that what is wrong with it is said of that one."""
+    """Choose the form by its keys, so that an error message is about that form."""
     if isinstance(value, Mapping) and "count" in value and "approvers" in value:
         raise ValueError("has both count and approvers; give one of them")
     if isinstance(value, Mapping) and "approvers" in value:
@@ -34,29 +34,29 @@ def _reminders(seconds: tuple[float, ...]) -> tuple[float, ...]:
 
 
 class ApprovalsSettings(Settings):
-    """Where approvals come from, what they need to be enough, and who acts on them."""
+    """Where approvals come from, how many are enough, and which bridge acts on them."""
 
     sources: Mapping[str, ApprovalSettings] = Field(
         {}, alias="from", description="each is {type: …} or {sink: NAME}, with its own keys"
     )
     require: Annotated[Require, BeforeValidator(_required)] = Field(
-        "each-resource", description="each-resource: every VM of the event was approved for"
+        "each-resource", description="each-resource: every VM of the event needs an approval"
     )
-    allow: tuple[Allow, ...] = Field((), description="who may say what; none given: everybody")
-    auto: tuple[Auto, ...] = Field((), description="what this VM approves by itself")
+    allow: tuple[Allow, ...] = Field((), description="who may vote, and how; empty: everyone")
+    auto: tuple[Auto, ...] = Field((), description="what this VM approves automatically")
     leader: Literal["first-resource", "none"] = Field(
-        "first-resource", description="whose bridge tells Azure; none: every one at once"
+        "first-resource", description="which bridge tells Azure; none: all of them"
     )
-    takeover_after: Duration = Field(5.0, description="the n-th VM acts after n times this")
-    early_grace: Duration = Field(30.0, description="a vote waits for an event not seen yet")
-    hold_timeout: Duration = Field(600.0, description="then a hold no longer counts")
-    lookback: Duration = Field(3600.0, description="how far back a new source begins")
+    takeover_after: Duration = Field(5.0, description="VM number n acts after n times this")
+    early_grace: Duration = Field(30.0, description="how long a vote waits for its event")
+    hold_timeout: Duration = Field(600.0, description="how long a hold counts")
+    lookback: Duration = Field(3600.0, description="how far back a new source starts")
     margin: Duration = Field(5.0, description="approveBy is notBefore minus this")
     remind: Annotated[tuple[Duration, ...], AfterValidator(_reminders)] = Field(
         (), description="how long before notBefore to publish approval.due"
     )
     answer_strays: bool = Field(
-        default=False, description="publish refusals of what no bridge acts on"
+        default=False, description="publish refusals of votes that no bridge acts on"
     )
     dry_run: bool = Field(default=False, description="decide and publish, but tell Azure nothing")
 

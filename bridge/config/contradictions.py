@@ -1,7 +1,7 @@
-"""Where two sections contradict each other: rights without a use, and votes that would not count.
+"""Find contradictions between sections: unusable rights, and votes that would not count.
 
-`useless` finds problems, with which nothing starts. `uncounted` and `claimable` are warnings, as
-sentences for `seb check`.
+The bridge does not start with a problem that `useless` finds. `uncounted` and `claimable` yield
+warnings, as sentences for `seb check`.
 """
 
 from collections.abc import Iterator
@@ -14,52 +14,53 @@ from bridge.policy.require import Approvers, Count
 from bridge.policy.votes import AUTO, CONTROL, HTTP, SINK
 
 _NO_USER = (
-    "On the control socket only signed votes count: no entry is for a user of this machine, "
-    "as {approver: uid 0, via: control} would be for root."
+    "On the control socket, only signed votes count: no entry allows a user of this machine. "
+    "For root, add {approver: uid 0, via: control}."
 )
 
 
 def useless(asked: ApprovalsSettings, http: HttpSettings) -> Iterator[ConfigProblem]:
-    """A channel or token that is not there, and approvers whom the policy awaits in vain."""
+    """Channels and tokens that do not exist, and required approvers who may not approve."""
     channels = sorted({CONTROL, HTTP, *asked.sources})
     scopes = {token.name: token.scopes for token in http.tokens}
     for number, rule in enumerate(asked.allow):
         place = ("approvals", "allow", number)
         if rule.token is not None and rule.token not in scopes:
-            yield ConfigProblem((*place, "token"), f"{rule.token!r} is no name in http.tokens")
+            yield ConfigProblem((*place, "token"), f"{rule.token!r} is not in http.tokens")
         elif rule.token is not None and "approve" not in scopes[rule.token]:
-            yield ConfigProblem((*place, "token"), f"the token {rule.token} has no scope approve")
+            why = f"the token {rule.token} lacks the scope approve"
+            yield ConfigProblem((*place, "token"), why)
         if rule.certificate is not None and not (http.listen and http.asks_for_certificates):
-            why = "nobody asks for certificates; that needs http.listen and http.tls.client_ca"
+            why = "client certificates need http.listen and http.tls.client_ca"
             yield ConfigProblem((*place, "certificate"), why)
         elif rule.certificate is not None and rule.via not in (None, HTTP):
             yield ConfigProblem(
-                (*place, "via"), f"{rule.via!r} shows no certificates; only http does"
+                (*place, "via"), f"{rule.via!r} has no certificates; only http does"
             )
         if rule.via is not None and rule.via not in channels:
-            there_are = f"is no channel; there are {', '.join(channels)}"
-            yield ConfigProblem((*place, "via"), f"{rule.via!r} {there_are}")
+            why = f"{rule.via!r} is not a channel; choose from {', '.join(channels)}"
+            yield ConfigProblem((*place, "via"), why)
     yield from _never(asked)
 
 
 def _never(asked: ApprovalsSettings) -> Iterator[ConfigProblem]:
-    """Approvers whom the policy waits for, and who may not approve."""
+    """Approvers whom the policy requires but who may not approve."""
     if not asked.allow or not isinstance(asked.require, Approvers):
         return
     may = {rule.approver for rule in asked.allow if "approve" in rule.decisions}
     for name in asked.require.approvers:
         if name not in may and name != AUTO and not name.startswith(f"{SINK}:"):
-            why = f"{name} has no entry in approvals.allow by which it may approve"
+            why = f"{name} must approve, but no entry in approvals.allow lets it"
             yield ConfigProblem(("approvals", "require"), why)
 
 
 def uncounted(asked: ApprovalsSettings) -> Iterator[str]:
-    """Whose votes would arrive and count for nobody, in sentences for `seb check`."""
+    """Votes that would arrive but not count, in sentences for `seb check`."""
     if isinstance(asked.require, Count | Approvers):
         for name, source in asked.sources.items():
             if source.trust == "transport":
-                why = "the policy asks for verified approvers"
-                yield f"From {name} only signed approvals count, for {why}."
+                why = "the policy requires verified approvers"
+                yield f"From {name}, only signed approvals count, because {why}."
     if asked.allow and not any(_is_of_this_machine(rule) for rule in asked.allow):
         yield _NO_USER
 
@@ -70,13 +71,13 @@ def _is_of_this_machine(rule: Allow) -> bool:
 
 
 def claimable(asked: ApprovalsSettings) -> Iterator[str]:
-    """Names that anybody on a channel of trust may take, in sentences for `seb check`."""
+    """Names that anyone on a trusted channel can claim, in sentences for `seb check`."""
     trusting = [name for name, source in asked.sources.items() if source.trust == "transport"]
     if not trusting or isinstance(asked.require, Count | Approvers):
         return
     for rule in asked.allow:
         if not rule.proves and rule.via is None:
             yield (
-                f"Whoever may publish to {' or '.join(trusting)} may vote there as "
-                f"{rule.approver}: its entry asks for no proof and names no via."
+                f"Anyone who may publish to {' or '.join(trusting)} may vote as "
+                f"{rule.approver}: its entry requires no proof and names no via."
             )

@@ -1,4 +1,4 @@
-"""What a configuration will do, in sentences, for `seb check`; secrets by name only."""
+"""Describe in sentences what a configuration does, for `seb check`; secrets by name only."""
 
 from collections.abc import Iterator
 
@@ -12,21 +12,21 @@ from bridge.policy.allow import Allow
 from bridge.policy.require import Approvers, Count, Require
 
 _TRUST = {
-    "transport": "whoever may publish there is believed",
-    "signed": "each must be signed",
+    "transport": "anyone who may publish there is trusted",
+    "signed": "each one must be signed",
 }
 _REQUIRE = {
     "any": "One approval is enough for all VMs of a scheduled event.",
-    "each-resource": "A scheduled event is approved when each of its VMs was approved for.",
+    "each-resource": "A scheduled event is approved when each of its VMs has an approval.",
 }
 _LEADER = {
-    "first-resource": "The bridge on the event's first VM tells Azure, each next one {} later.",
-    "none": "Every bridge on one of the event's VMs tells Azure at once.",
+    "first-resource": "The bridge on the event's first VM tells Azure; each next waits {} more.",
+    "none": "Every bridge on one of the event's VMs tells Azure immediately.",
 }
 
 
 def describe(config: Config) -> list[str]:
-    """One sentence for each thing that the bridge will do."""
+    """One sentence for each thing that the bridge does."""
     return [
         f"Configured by {config.file}." if config.file else "No configuration file: all defaults.",
         *_source(config.source),
@@ -36,7 +36,7 @@ def describe(config: Config) -> list[str]:
         *_journal(config),
         *_http(config.http),
         _control(config.control_group),
-        f"At the end, sinks get {write_duration(config.stop_grace)} to drain.",
+        f"On shutdown, sinks get {write_duration(config.stop_grace)} to drain.",
     ]
 
 
@@ -48,7 +48,7 @@ def _source(source: SourceSettings) -> Iterator[str]:
     )
     every = write_duration(source.poll_interval)
     yield f"{where} every {every} with api-version {source.api_version}."
-    name = source.vm_name or "its name comes from instance metadata"
+    name = source.vm_name or "its name is read from instance metadata"
     yield (
         f"Publishes scheduled events that name this VM ({name})."
         if source.scope == "own"
@@ -56,19 +56,19 @@ def _source(source: SourceSettings) -> Iterator[str]:
     )
     yield (
         f"Reports the source as degraded after {write_duration(source.degraded_after)} without a "
-        f"useful answer, and what is pending every {write_duration(source.snapshot_interval)}."
+        f"usable answer, and pending events every {write_duration(source.snapshot_interval)}."
     )
 
 
 def _cloudevents(config: Config) -> Iterator[str]:
     if config.cloudevents.source:
-        yield f"CloudEvents come from the source {config.cloudevents.source}."
+        yield f"CloudEvents have the source {config.cloudevents.source}."
     copied = [f"the VM tag {tag}" for tag in config.source.tags]
     copied += [f"{name}={value}" for name, value in config.source.labels.items()]
     if copied:
-        yield f"CloudEvents carry in observer: {', '.join(copied)}."
+        yield f"CloudEvents contain in observer: {', '.join(copied)}."
     margin = write_duration(config.approvals.margin)
-    yield f"An approval is asked for until {margin} before notBefore (approveBy)."
+    yield f"The deadline for approvals (approveBy) is {margin} before notBefore."
 
 
 def _sink(name: str, sink: SinkSettings) -> str:
@@ -78,42 +78,42 @@ def _sink(name: str, sink: SinkSettings) -> str:
     if sink.only.event_types is not None:
         details.append(f"only event types {', '.join(sink.only.event_types)}")
     if sink.stale == "skip":
-        details.append("skips what is overtaken")
+        details.append("skips outdated states")
     if not sink.required:
         details.append("best effort")
     return f"Sink {name} {sink.describe()} ({'; '.join(details)})."
 
 
 def _approvals(asked: ApprovalsSettings, http: HttpSettings) -> Iterator[str]:
-    """Where they come from, who may give them, what is enough, and who acts."""
+    """Where approvals come from, who may give them, how many are enough, and who acts."""
     for name, source in asked.sources.items():
         yield f"Approvals from {name} {source.describe()}; {_TRUST[source.trust]}."
     yield _local(asked, http)
     yield from (_entry(rule) for rule in asked.allow)
     if asked.allow:
-        yield "Nobody else may vote, through whatever door."
+        yield "Nobody else may vote, on any channel."
     yield from claimable(asked)
     yield _enough(asked.require)
     yield from uncounted(asked)
     if asked.require != "any" and not asked.sources:
         yield (
-            "Votes given to this bridge are not known to others, and approvals.from names no "
-            "source: votes from several VMs will not come together."
+            "Other bridges do not see votes given to this bridge, and approvals.from names no "
+            "source: votes from several VMs are not counted together."
         )
-    yield from (f"Approves by itself {rule}." for rule in asked.auto)
+    yield from (f"Approves automatically, {rule}." for rule in asked.auto)
     yield from _manner(asked)
 
 
 def _local(asked: ApprovalsSettings, http: HttpSettings) -> str:
-    doors = ["the control socket"]
+    channels = ["the control socket"]
     names = [token.name for token in http.tokens if "approve" in token.scopes]
     if http.listen and names:
-        doors.append(f"HTTP with the token {' or '.join(names)}")
+        channels.append(f"HTTP with the token {' or '.join(names)}")
     if http.listen and http.asks_for_certificates and asked.allow:
-        doors.append("HTTP with a client certificate whose subject is listed")
+        channels.append("HTTP with a client certificate whose subject is listed")
     if http.listen and any(rule.keys and rule.via in (None, "http") for rule in asked.allow):
-        doors.append("HTTP when they are signed")
-    return f"Approvals are taken over {', and over '.join(doors)}."
+        channels.append("HTTP if they are signed")
+    return f"Accepts approvals over {', and over '.join(channels)}."
 
 
 def _entry(rule: Allow) -> str:
@@ -123,7 +123,7 @@ def _entry(rule: Allow) -> str:
     if rule.resources:
         parts.append(f"for VMs like {' or '.join(rule.resources)}")
     if rule.all_resources:
-        parts.append("for all VMs of an event at once")
+        parts.append("for all VMs of an event together")
     if rule.via:
         parts.append(f"via {rule.via} only")
     proofs = [f"the token {rule.token}"] if rule.token else []
@@ -141,21 +141,21 @@ def _enough(require: Require) -> str:
         return f"A scheduled event is approved by {require.count} different verified approvers."
     if isinstance(require, Approvers):
         names = ", ".join(require.approvers)
-        return f"A scheduled event is approved when all of these have, verified: {names}."
+        return f"A scheduled event is approved when all of these, verified, approve: {names}."
     return _REQUIRE[require]
 
 
 def _manner(asked: ApprovalsSettings) -> Iterator[str]:
     yield _LEADER[asked.leader].format(write_duration(asked.takeover_after))
     hold, early = write_duration(asked.hold_timeout), write_duration(asked.early_grace)
-    yield f"A hold counts for {hold}, and never stops Azure; a vote waits {early} for its event."
+    yield f"A hold counts for {hold} and never stops Azure; a vote waits {early} for its event."
     if asked.remind:
         moments = " and ".join(write_duration(seconds) for seconds in asked.remind)
         yield f"While votes are missing, publishes approval.due {moments} before notBefore."
     if asked.answer_strays:
-        yield "Publishes refusals of what no bridge acts on: one bridge of a topic should do that."
+        yield "Publishes refusals of votes that no bridge acts on; let one bridge per topic do it."
     if asked.dry_run:
-        yield "Dry run: decides and publishes, and tells Azure nothing."
+        yield "Dry run: decides and publishes, but tells Azure nothing."
 
 
 def _journal(config: Config) -> Iterator[str]:
@@ -163,26 +163,26 @@ def _journal(config: Config) -> Iterator[str]:
     where = ", else in ".join(str(place) for place in places)
     keep, size = write_duration(config.journal.keep), config.journal.max_size
     yield (
-        f"Keeps its journal in {where}: what is settled for {keep}, "
-        f"and at most {size / 1024**2:.4g}MiB."
+        f"Keeps its journal in {where}: settled CloudEvents for {keep}, "
+        f"at most {size / 1024**2:.4g}MiB."
     )
 
 
 def _http(http: HttpSettings) -> Iterator[str]:
     if http.listen is None:
-        yield "Serves no console and no API."
+        yield "Serves neither console nor API."
     else:
         how = "https" if http.tls else "http"
         some = http.tokens or http.asks_for_certificates
-        rights = "" if some else ", read-only, for there are no tokens"
-        default = "; when that is taken, goes on without" if http.listen_is_default else ""
+        rights = "" if some else ", read-only because there are no tokens"
+        default = "; if that port is taken, runs without them" if http.listen_is_default else ""
         yield f"Serves console and API at {how}://{http.listen}{rights}{default}."
         if not http.tls and not http.listen.is_loopback:
-            yield "That address is not loopback and not encrypted, as insecure: true says."
+            yield "That address is not loopback and not encrypted, as insecure: true allows."
         yield from _callers(http)
     if http.listen and http.webhook_origins:
         origins = ", ".join(http.webhook_origins)
-        yield f"Consents to CloudEvents webhooks with approvals from {origins}."
+        yield f"Accepts CloudEvents webhooks with approvals from {origins}."
     if http.probes_listen:
         yield f"Serves probes and metrics, without a token, at http://{http.probes_listen}."
 
@@ -191,13 +191,13 @@ def _callers(http: HttpSettings) -> Iterator[str]:
     for token in http.tokens:
         yield f"Token {token.name} may {' and '.join(token.scopes)}."
     if http.tls and http.tls.client_ca:
-        who = f"Whoever shows a certificate signed by {http.tls.client_ca} may read"
+        who = f"Anyone with a certificate signed by {http.tls.client_ca} may read"
         if http.tls.client_certificates == "required":
-            yield f"{who}; without one nobody gets a connection."
+            yield f"{who}; connections without one are refused."
         else:
-            yield f"{who}; without one a client needs a token, or signs its votes."
+            yield f"{who}; other clients need a token, or sign their votes."
 
 
 def _control(group: str | None) -> str:
     who = f"its owner and the group {group}" if group else "its owner only"
-    return f"Commands reach it over the control socket, which is open to {who}."
+    return f"Commands use the control socket, which is open to {who}."

@@ -1,4 +1,4 @@
-"""What is wrong with a configuration, as sentences: file, line, key, problem, what is allowed."""
+"""Configuration errors as sentences: file, line, key, problem, and what is allowed."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ _LONGEST = 400
 
 
 class ConfigError(Misconfigured):
-    """The configuration cannot be used; each line of the text is one problem."""
+    """The configuration is unusable; each line of the text is one problem."""
 
     def __init__(self, problems: Iterable[str]) -> None:
         self.problems = tuple(problems)
@@ -47,14 +47,14 @@ class ConfigError(Misconfigured):
 
 @dataclass(frozen=True, slots=True)
 class ConfigProblem:
-    """One thing that is wrong, at one key."""
+    """One problem at one key."""
 
     path: KeyPath
     text: str
 
 
 def explain(error: ValidationError, model: type[BaseModel], data: object) -> list[ConfigProblem]:
-    """Say in our words what pydantic found when it read *data* as *model*."""
+    """Explain in our own words what pydantic found when it read *data* as *model*."""
     found = error.errors(include_url=False)
     paths = [_path(item["loc"], data) for item in found]
     texts = [_text(item, model, _at(path, data)) for item, path in zip(found, paths, strict=True)]
@@ -62,7 +62,7 @@ def explain(error: ValidationError, model: type[BaseModel], data: object) -> lis
 
 
 def unknown(name: str, allowed: Iterable[str]) -> str:
-    """Say that a key is unknown, and which one was probably meant."""
+    """Say that a key is unknown, and suggest the nearest one."""
     import difflib  # noqa: PLC0415  a configuration without mistakes does not need it
 
     allowed = sorted(allowed)
@@ -71,17 +71,17 @@ def unknown(name: str, allowed: Iterable[str]) -> str:
 
 
 def _choice(allowed: list[str]) -> str:
-    return f"unknown key; allowed are {', '.join(allowed)}" if allowed else "unknown key"
+    return f"unknown key; choose from {', '.join(allowed)}" if allowed else "unknown key"
 
 
 def write_path(path: KeyPath) -> str:
-    """As in `http.tokens[0].name`."""
+    """Write a key path such as `http.tokens[0].name`."""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     return text.removeprefix(".")
 
 
 def mask(text: str, used: Mapping[str, str]) -> str:
-    """Put `${NAME}` back where a value from the environment shows; it may be a secret."""
+    """Put `${NAME}` back where a value from the environment appears; it may be a secret."""
     for name, value in used.items():
         if len(value) > 3:
             for shown in (value, repr(value)[1:-1]):
@@ -91,7 +91,7 @@ def mask(text: str, used: Mapping[str, str]) -> str:
 
 
 def _path(loc: KeyPath, data: object) -> KeyPath:
-    """Pydantic names the branches of a union too; keep what stands in the file."""
+    """Keep only the keys in the file: pydantic also names the branches of a union."""
     path: list[str | int] = []
     for position, part in enumerate(loc):
         if isinstance(data, Mapping) and isinstance(part, str):
@@ -111,7 +111,7 @@ def _at(path: KeyPath, data: Any) -> Any:
 
 
 def _text(item: Any, model: type[BaseModel], given: Any) -> str:
-    """*given* is what stands in the file; pydantic may have converted it before it failed."""
+    """*given* is the value in the file; pydantic may have converted it before it failed."""
     context = item.get("ctx", {})
     match item["type"]:
         case "extra_forbidden":
@@ -134,15 +134,15 @@ def _limit(kind: str, given: object, context: Mapping[str, Any]) -> str | None:
 
 def _other(kind: str, given: object, message: str) -> str:
     if given is None:
-        return "is empty; give it a value, or leave the key out"
+        return "is empty; give it a value, or remove the key"
     return _SAID.get(kind) or message.replace("Input should", "must").replace(
         "String should", "must"
     )
 
 
 def _amount(given: object, limit: float) -> str:
-    """The limit in the way the value is written: `200ms` for a duration, else as a number."""
-    if isinstance(limit, int):  # durations are floats; a bare 0 is one of them and a number too
+    """Write the limit as the value is written: `200ms` for a duration, else as a number."""
+    if isinstance(limit, int):  # durations are floats; a bare 0 is both a duration and a number
         return f"{limit}"
     try:
         parse_duration(given)
@@ -152,7 +152,7 @@ def _amount(given: object, limit: float) -> str:
 
 
 def _keys(models: list[type[BaseModel]], loc: KeyPath) -> set[str]:
-    """The keys allowed at *loc*, in any branch of the unions on the way."""
+    """The keys allowed at *loc*, in any branch of the unions along it."""
     for part in loc:
         fields = [model.model_fields[part] for model in models if part in model.model_fields]
         if fields:

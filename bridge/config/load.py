@@ -1,4 +1,4 @@
-"""Find the configuration file, read it, and make typed values of it, or say all that is wrong."""
+"""Find the configuration file and read it into typed values, or report every problem in it."""
 
 import hashlib
 import json
@@ -23,9 +23,9 @@ _DEFAULT_SINKS = {"stdout": {"type": "stdout"}}
 
 
 def load(path: Path | None, environ: Mapping[str, str]) -> Config:
-    """Read *path*, else what `SEB_CONFIG` names, else the system's file, else use defaults.
+    """Read *path*, else the file in `SEB_CONFIG`, else the system's file, else use defaults.
 
-    Raises `ConfigError` that names every problem found.
+    Raises `ConfigError`, which names every problem.
     """
     file = _find(path, environ)
     used: dict[str, str] = {}
@@ -38,7 +38,7 @@ def load(path: Path | None, environ: Mapping[str, str]) -> Config:
 
 
 def fingerprint(config: Config) -> str:
-    """SHA-256 of the effective configuration; secrets count by where they are, never by value."""
+    """SHA-256 of the effective configuration; secrets count by location, never by value."""
     plain = config.model_dump(
         mode="json", exclude={"sinks": True, "approvals": {"sources"}}, fallback=str
     )
@@ -65,7 +65,7 @@ def _parse(file: Path, environ: Mapping[str, str], used: dict[str, str]) -> Pars
         place = file if error.line is None else f"{file}:{error.line}"
         raise ConfigError([mask(f"{place}: {error}", used)]) from None
     if not isinstance(parsed.data, dict | None):
-        raise ConfigError([f"{file}: is not a mapping; it must hold keys such as source and sinks"])
+        raise ConfigError([f"{file}: must be a mapping with keys such as source and sinks"])
     return parsed
 
 
@@ -76,7 +76,7 @@ def _read(file: Path) -> str:
     except OSError as error:
         raise ConfigError([f"{file}: cannot be read: {error.strerror}"]) from None
     if len(content) > LARGEST_FILE:
-        raise ConfigError([f"{file}: is larger than 1MiB, which no configuration is"])
+        raise ConfigError([f"{file}: is larger than 1MiB; no configuration is that large"])
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -84,14 +84,14 @@ def _read(file: Path) -> str:
 
 
 def _fill(text: str, environ: Mapping[str, str], used: dict[str, str]) -> str:
-    """Put environment variables in; what they hold is text, and is not looked at again."""
+    """Replace environment variables; their values are text and are not expanded again."""
 
     def value(match: re.Match[str]) -> str:
         name = match[1]
         if name is None:
             return "${"
         if match[2] is None or not _NAME.fullmatch(name):
-            raise ValueError("has a ${ that is not ${NAME}; write $${ to mean the characters")
+            raise ValueError("has a ${ that is not ${NAME}; write $${ for a literal ${")
         if name not in environ:
             raise ValueError(f"${{{name}}} is not set in the environment")
         used[name] = environ[name]
@@ -101,7 +101,7 @@ def _fill(text: str, environ: Mapping[str, str], used: dict[str, str]) -> str:
 
 
 def _build(data: Any, file: Path | None) -> tuple[Config | None, list[ConfigProblem]]:
-    """A section that is empty, as when all in it is commented out, is as good as absent."""
+    """Treat an empty section as absent: everything in it may be commented out."""
     given = {key: value for key, value in (data or {}).items() if value is not None}
     written = given.pop("sinks", None) or _DEFAULT_SINKS
     sinks, problems = build_sinks(written)
@@ -119,7 +119,7 @@ def _build(data: Any, file: Path | None) -> tuple[Config | None, list[ConfigProb
 
 
 def _located(file: Path | None, parsed: Parsed, problem: ConfigProblem) -> str:
-    """`FILE:LINE: KEY: what is wrong`, with the line of the nearest key that stands in the file."""
+    """`FILE:LINE: KEY: PROBLEM`, with the line of the nearest key that is in the file."""
     path = _nearest(problem.path, parsed)
     place = f"{file}:{parsed.lines[path]}" if path else str(file or "built-in defaults")
     key = write_path(problem.path)

@@ -1,4 +1,4 @@
-"""The configuration as typed values: each key with its default and what it means."""
+"""The configuration as typed values: each key with its default and its meaning."""
 
 import re
 from collections.abc import Mapping
@@ -33,11 +33,11 @@ class SourceSettings(Settings):
     api_version: ApiVersion = Field("2020-07-01", description="any date from 2017-03-01 on")
     poll_interval: Duration = Field(1.0, description="at least 200ms")
     scope: Literal["own", "all"] = Field(
-        "own", description="own: scheduled events that name this VM; all: whatever it can see"
+        "own", description="own: scheduled events that name this VM; all: every event it can see"
     )
-    vm_name: Line | None = Field(None, description="else instance metadata tells")
+    vm_name: Line | None = Field(None, description="default: from instance metadata")
     degraded_after: Duration = Field(300.0, description="plus up to a minute of jitter")
-    snapshot_interval: Duration = Field(86400.0, description="how often to say what is pending")
+    snapshot_interval: Duration = Field(86400.0, description="how often to publish what is pending")
     tags: tuple[str, ...] = Field((), description="VM tags to copy into observer")
     labels: Mapping[str, str] = Field({}, description="fixed labels to copy into observer")
 
@@ -45,7 +45,7 @@ class SourceSettings(Settings):
     @classmethod
     def _not_too_often(cls, seconds: float) -> float:
         if seconds < 0.2:
-            raise ValueError("must be at least 200ms: Azure allows the VM 5 requests a second")
+            raise ValueError("must be at least 200ms: Azure allows a VM 5 requests per second")
         return seconds
 
     @field_validator("snapshot_interval", "degraded_after")
@@ -57,16 +57,16 @@ class SourceSettings(Settings):
 
 
 class EnvelopeSettings(Settings):
-    """What stands in every CloudEvent."""
+    """What every CloudEvent contains."""
 
-    source: UriReference | None = Field(None, description="overrides what instance metadata gives")
+    source: UriReference | None = Field(None, description="default: from instance metadata")
 
 
 class JournalSettings(Settings):
-    """How long and how much the journal keeps."""
+    """How long the journal keeps data, and how much."""
 
     keep: Duration = Field(2592000.0, description="how long settled CloudEvents are kept")
-    max_size: Size = Field(268435456, description="of the file; at least 1MiB")
+    max_size: Size = Field(268435456, description="largest size of the file; at least 1MiB")
 
     @field_validator("max_size")
     @classmethod
@@ -77,9 +77,9 @@ class JournalSettings(Settings):
 
 
 class TokenSettings(Settings):
-    """Who may call the API, and what for."""
+    """Who may call the API, and for what."""
 
-    name: Line = Field(description="who it is; in the list, token-1, token-2, … unless given")
+    name: Line = Field(description="who uses it; default: token-1, token-2, … by position")
     token: Secret
     scopes: tuple[Scope, ...] = Field(("read", "approve"), json_schema_extra={"minItems": 1})
 
@@ -87,37 +87,37 @@ class TokenSettings(Settings):
     @classmethod
     def _fits_a_header(cls, token: object) -> object:
         if isinstance(token, str) and token and not _BEARER.fullmatch(token):
-            raise ValueError("must be ASCII without spaces, to fit into an HTTP header")
+            raise ValueError("must be ASCII without spaces, to fit in an HTTP header")
         return token
 
     @field_validator("scopes")
     @classmethod
     def _some_scope(cls, scopes: tuple[Scope, ...]) -> tuple[Scope, ...]:
         if not scopes:
-            raise ValueError("is empty, so the token would be of no use; name read or approve")
+            raise ValueError("is empty, so the token would be useless; add read or approve")
         return scopes
 
 
 class ServerTLS(Settings):
-    """PEM files: the server's certificate chain and key, and who signs certificates of clients."""
+    """PEM files: the server's certificate chain and key, and the CA of client certificates."""
 
     certificate: Path
     key: Path
     client_ca: Path | None = Field(
-        None, description="whose certificates prove a client; null: none is asked for"
+        None, description="the CA that signs client certificates; null: ask for none"
     )
     client_certificates: Literal["required", "optional"] = Field(
-        "required", description="optional: who shows none needs a token, or signs its votes"
+        "required", description="optional: clients without one need a token, or sign their votes"
     )
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
         if self.client_ca is None and "client_certificates" in self.model_fields_set:
-            raise ValueError("client_certificates is of no use without client_ca")
+            raise ValueError("client_certificates has no effect without client_ca")
         return self
 
     def stamps(self) -> tuple[tuple[int, int, int] | None, ...]:
-        """What changes when one of the files does."""
+        """Values that change when one of the files changes."""
         return tuple(_stamp(path) for path in (self.certificate, self.key, self.client_ca))
 
 
@@ -130,7 +130,7 @@ def _stamp(path: Path | None) -> tuple[int, int, int] | None:
 
 
 def _named(tokens: object) -> object:
-    """A bare secret is a token without a name: it gets one, by its place in the list."""
+    """Give each bare secret a name, by its position in the list."""
     if not isinstance(tokens, list | tuple):
         return tokens
     return [_with_name(item, number) for number, item in enumerate(tokens, 1)]
@@ -147,16 +147,16 @@ class HttpSettings(Settings):
 
     listen: Listen | None = Field(DEFAULT_LISTEN, description="console and API; null: off")
     probes_listen: Listen | None = Field(
-        None, description="/livez /readyz /metrics only, without a token; may be any address"
+        None, description="/livez /readyz /metrics only, without a token; any address"
     )
     tokens: Annotated[tuple[TokenSettings, ...], BeforeValidator(_named)] = Field(
         (), description="secrets, or {name, token, scopes}"
     )
     webhook_origins: tuple[Line, ...] = Field(
-        (), description="who may ask to send approvals as CloudEvents webhooks"
+        (), description="origins that may send approvals as CloudEvents webhooks"
     )
     tls: ServerTLS | None = None
-    insecure: bool = Field(default=False, description="plain HTTP beyond loopback is meant")
+    insecure: bool = Field(default=False, description="allow plain HTTP beyond loopback")
 
     @property
     def asks_for_certificates(self) -> bool:
@@ -164,7 +164,7 @@ class HttpSettings(Settings):
 
     @property
     def listen_is_default(self) -> bool:
-        """Nobody asked for this address: when it is taken, warn and go on."""
+        """Whether the address is only a default: if it is taken, the bridge warns and goes on."""
         return "listen" not in self.model_fields_set
 
     @model_validator(mode="after")
@@ -188,7 +188,7 @@ class HttpSettings(Settings):
 
 
 class Config(Settings):
-    """The whole configuration; `file` is where it was found, None for built-in defaults."""
+    """The whole configuration; `file` is its path, or None for built-in defaults."""
 
     source: SourceSettings = SourceSettings()
     cloudevents: EnvelopeSettings = EnvelopeSettings()
@@ -196,9 +196,9 @@ class Config(Settings):
         None, description="default: the system's state directory, else the user's"
     )
     journal: JournalSettings = JournalSettings()
-    stop_grace: Duration = Field(10.0, description="how long sinks may drain at the end")
-    control_group: Group | None = Field(None, description="who else may use the control socket")
-    sinks: Mapping[str, SinkSettings] = Field({}, description="none given: one stdout sink")
+    stop_grace: Duration = Field(10.0, description="how long sinks may drain on shutdown")
+    control_group: Group | None = Field(None, description="may use the control socket too")
+    sinks: Mapping[str, SinkSettings] = Field({}, description="default: one stdout sink")
     approvals: ApprovalsSettings = ApprovalsSettings()
     http: HttpSettings = HttpSettings()
 

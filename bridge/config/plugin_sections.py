@@ -1,4 +1,4 @@
-"""The parts that have names and types: each sink and approval source, read by its own plugin."""
+"""The sinks and approval sources: each has a name and a type, and its plugin reads it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,13 +26,13 @@ from bridge.policy.votes import OWN_CHANNELS
 
 S = TypeVar("S", bound=Settings)
 _SIGNED = (
-    "signed needs a key in approvals.allow, and there is none; with transport the broker's own "
+    "signed needs a key in approvals.allow, and there is none; with transport, the broker's "
     "access control decides who may publish"
 )
 
 
 def build_sinks(data: Any) -> tuple[dict[str, SinkSettings], list[ConfigProblem]]:
-    """Every sink by its name, and all that is wrong with any of them."""
+    """Every sink by name, and every problem with them."""
 
     def build(settings: Mapping[str, Any]) -> SinkSettings:
         model = find_sink(settings["type"]).settings
@@ -47,7 +47,7 @@ def build_sinks(data: Any) -> tuple[dict[str, SinkSettings], list[ConfigProblem]
 
 
 def _format(written: Any) -> FormatSettings:
-    """Its own plugin reads it; what is wrong with it stands under the sink's `format`."""
+    """Let the format's plugin read it; problems appear under the sink's `format`."""
     try:
         return read_format(written)
     except Misconfigured as error:
@@ -61,7 +61,7 @@ def _format(written: Any) -> FormatSettings:
 def build_sources(
     data: Any, written: Any, sinks: Mapping[str, SinkSettings], allow: Any = ()
 ) -> tuple[dict[str, ApprovalSettings], list[ConfigProblem]]:
-    """Every approval source by its name; `sink: NAME` takes the connection of that sink."""
+    """Every approval source by name; `sink: NAME` uses the connection of that sink."""
     place = ("approvals", "from")
     if isinstance(data, dict):
         data = {name: _joined(settings, written) for name, settings in data.items()}
@@ -83,7 +83,7 @@ def build_sources(
 
 
 def _joined(settings: Any, written: Any) -> Any:
-    """Put the connection of the named sink under the source's own keys."""
+    """Add the connection of the named sink to the source's own keys."""
     if not isinstance(settings, dict) or not isinstance(settings.get("sink"), str):
         return settings
     if "type" in settings:
@@ -103,9 +103,9 @@ def _faults(
     name: str, source: ApprovalSettings, sinks: Mapping[str, SinkSettings], allow: Any
 ) -> list[str]:
     if name in OWN_CHANNELS:
-        return [f"is a name that the bridge itself uses ({', '.join(sorted(OWN_CHANNELS))})"]
+        return [f"is a reserved name ({', '.join(sorted(OWN_CHANNELS))})"]
     found = [
-        f"listens where sink {sink_name} publishes; events and approvals need topics of their own"
+        f"listens where sink {sink_name} publishes; events and approvals need separate topics"
         for sink_name, sink in sinks.items()
         if source.overlaps(sink)
     ]
@@ -113,7 +113,7 @@ def _faults(
 
 
 def _has_key(source: str, allow: Any) -> bool:
-    """Whether an entry as it is written has a key that may be used on that source."""
+    """Whether any entry, as written, has a key that is valid on that source."""
     entries = allow if isinstance(allow, list) else []
     return any(
         isinstance(one, dict) and one.get("keys") and one.get("via") in (None, source)
@@ -122,7 +122,7 @@ def _has_key(source: str, allow: Any) -> bool:
 
 
 class _Faulty(Exception):
-    """A part that is read by a plugin of its own, with all that is wrong with it."""
+    """A part that a plugin reads, with every problem in it."""
 
     def __init__(self, problems: list[ConfigProblem]) -> None:
         super().__init__()
@@ -131,7 +131,7 @@ class _Faulty(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Kind(Generic[S]):
-    """Sinks or approval sources: where they stand, and what reads one."""
+    """Sinks or approval sources: where they are in the file, and what reads one."""
 
     place: tuple[str, ...]
     word: str
@@ -161,7 +161,7 @@ def _one(kind: _Kind[S], name: str, data: Any) -> S | list[ConfigProblem]:
     if isinstance(data, dict) and "sink" in data:
         return [ConfigProblem(("sink",), _bad_sink(data))]
     if not isinstance(data, dict) or not isinstance(data.get("type"), str):
-        return [ConfigProblem((), f"needs a type; there are {', '.join(kind.types)}")]
+        return [ConfigProblem((), f"needs a type; choose from {', '.join(kind.types)}")]
     return _built(kind, data)
 
 
@@ -177,7 +177,7 @@ def _built(kind: _Kind[S], data: Mapping[str, Any]) -> S | list[ConfigProblem]:
 
 
 def _bad_sink(data: Mapping[str, Any]) -> str:
-    """A sink that could be joined is no longer named here."""
+    """Explain `sink`: a valid one has been replaced by its connection before this."""
     if "type" in data:
-        return "stands beside type; give one of them"
+        return "cannot be combined with type; give one of them"
     return f"there is no sink {data['sink']!r}"

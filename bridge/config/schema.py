@@ -1,4 +1,4 @@
-"""The configuration's JSON Schema, from the models of the bridge and of what it ships."""
+"""The configuration's JSON Schema, from the models of the bridge and its own plugins."""
 
 from collections.abc import Callable, Mapping
 from importlib.metadata import EntryPoint
@@ -24,7 +24,7 @@ _OWN = "sinks."
 
 
 def json_schema() -> dict[str, Any]:
-    """JSON Schema 2020-12 for the file; plugins of other packages are not in it."""
+    """JSON Schema 2020-12 for the file; it leaves out plugins of other packages."""
     sinks = _ours(installed_sinks(), find_sink)
     sources = _ours(installed_approvals(), find_approvals)
     formats = _ours(installed_formats(), find_format)
@@ -82,13 +82,13 @@ def _name(reference: dict[str, Any]) -> str:
 
 
 def _tokens(field: dict[str, Any], token: dict[str, Any]) -> None:
-    """A bare secret is a token too, and a token without a name gets one."""
+    """Allow a bare secret as a token, and a token without a name."""
     token["required"].remove("name")
     field["items"] = {"anyOf": [field["items"], token["properties"]["token"]]}
 
 
 def _typed(kind: str, definition: dict[str, Any]) -> dict[str, Any]:
-    """`type` decides which branch it is, so it must be there and be this one."""
+    """Require `type` and fix its value: it decides which branch applies."""
     properties = {**definition["properties"], "type": {"const": kind}}
     required = sorted({*definition.get("required", ()), "type"})
     return {**definition, "properties": properties, "required": required}
@@ -97,7 +97,7 @@ def _typed(kind: str, definition: dict[str, Any]) -> dict[str, Any]:
 def _with_formats(
     definition: dict[str, Any], forms: Mapping[str, dict[str, Any]]
 ) -> dict[str, Any]:
-    """The name of a format whose keys all have defaults, or a mapping with its keys."""
+    """Allow the name of a format whose keys all have defaults, or a mapping with its keys."""
     alone = [
         definition["properties"]["type"]["const"]
         for definition in forms.values()
@@ -112,13 +112,13 @@ def _with_formats(
 
 
 def _sources(kinds: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Each with a connection of its own, or with that of a sink, whose type it then has."""
+    """Each source with its own connection, or with the connection and type of a sink."""
     if not kinds:
         return {}
     own = {f"approvals-{kind}": _typed(kind, definition) for kind, definition in kinds.items()}
     keys = [key for definition in kinds.values() for key in definition["properties"]]
     joined = {
-        "description": "that sink's connection, and any keys of its type but type itself",
+        "description": "use that sink's connection; all keys of its type except type are allowed",
         "type": "object",
         "properties": {"sink": {"type": "string"}, "type": False},
         "propertyNames": {"enum": sorted({*keys, "sink", "type"})},
@@ -138,7 +138,7 @@ def _named(field: dict[str, Any], branches: dict[str, Any]) -> dict[str, Any]:
 
 
 def _or_null(definition: dict[str, Any]) -> dict[str, Any]:
-    """An empty section is as good as an absent one."""
+    """Allow null: an empty section counts as absent."""
     if {"type": "null"} in definition.get("anyOf", ()):
         return definition
     about = {key: definition[key] for key in definition if key in {"description", "default"}}
@@ -147,9 +147,9 @@ def _or_null(definition: dict[str, Any]) -> dict[str, Any]:
 
 
 def _as_written(node: Any) -> Any:
-    """Durations and sizes are numbers in the models, so are their defaults; in the file, text.
+    """Write the defaults of durations and sizes as text, as in the file; models hold numbers.
 
-    Titles repeat the keys, and the defaults of a section are those of its keys: both go.
+    Remove titles, which repeat the keys, and defaults of sections, which repeat those of the keys.
     """
     if isinstance(node, list):
         return [_as_written(item) for item in node]

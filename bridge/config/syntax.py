@@ -1,8 +1,8 @@
-"""YAML as plain data, together with the line on which each key stands.
+"""Read YAML as plain data, with the line of each key.
 
-Built from the parser's events, which keeps nesting, aliases and tags within bounds, and reads plain
-words as YAML 1.2 does: `off`, `no` and `2020-07-01` are text. Only text values know `${NAME}`.
-What is wrong is said without quoting the file, for it may be a password that is written badly.
+It works on the parser's events. That keeps nesting, aliases and tags within limits, and lets it
+read plain words as YAML 1.2 does: `off`, `no` and `2020-07-01` are text. Only text values may
+contain `${NAME}`. Errors never quote the file: the faulty text may be a password.
 """
 
 import re
@@ -24,7 +24,7 @@ _FLOAT = re.compile(r"[-+]?(0|[1-9][0-9]{0,17})(\.[0-9]{1,18})?([eE][-+]?[0-9]{1
 
 
 class MalformedYaml(ValueError):
-    """Not YAML that we read; `line` counts from 1."""
+    """Text that is not YAML, or YAML that we do not accept; `line` counts from 1."""
 
     def __init__(self, line: int | None, problem: str) -> None:
         super().__init__(problem)
@@ -33,7 +33,7 @@ class MalformedYaml(ValueError):
 
 @dataclass(slots=True)
 class Parsed:
-    """Plain data, and the line of each key path in it."""
+    """Plain data, and the line of each key path."""
 
     data: Any = None
     lines: dict[KeyPath, int] = field(default_factory=dict)
@@ -50,7 +50,7 @@ def parse(text: str, fill: Callable[[str], str]) -> Parsed:
     except yaml.MarkedYAMLError as error:
         raise _explained(error, text) from None
     except yaml.YAMLError:
-        raise MalformedYaml(None, "holds characters that YAML does not allow") from None
+        raise MalformedYaml(None, "contains characters that YAML does not allow") from None
 
 
 def _explained(error: Any, text: str) -> MalformedYaml:
@@ -58,7 +58,7 @@ def _explained(error: Any, text: str) -> MalformedYaml:
     number = mark.line if mark else 0
     line = text.splitlines()[number : number + 1]
     if line and "\t" in line[0][: len(line[0]) - len(line[0].lstrip())]:
-        return MalformedYaml(number + 1, "is indented with a tab; YAML wants spaces")
+        return MalformedYaml(number + 1, "is indented with a tab; use spaces")
     return MalformedYaml(number + 1 if mark else None, f"is not YAML: {error.problem}")
 
 
@@ -76,7 +76,7 @@ class _Reader:
                 case "Scalar" | "Alias" | "SequenceStart" | "MappingStart":
                     self.parsed.data = self.value(event, ())
                 case "DocumentStart" if self.values:
-                    raise MalformedYaml(_line(event), "starts a second document; one is allowed")
+                    raise MalformedYaml(_line(event), "starts a second document; write only one")
         return self.parsed
 
     def value(self, event: Any, path: KeyPath) -> Any:
@@ -122,7 +122,7 @@ class _Reader:
     def count(self, values: int, event: Any) -> None:
         self.values += values
         if self.values > MOST_VALUES:
-            raise MalformedYaml(_line(event), f"holds more than {MOST_VALUES} values")
+            raise MalformedYaml(_line(event), f"contains more than {MOST_VALUES} values")
 
     def sequence(self, path: KeyPath) -> list[Any]:
         items: list[Any] = []
@@ -148,13 +148,13 @@ class _Reader:
             raise MalformedYaml(_line(event), "has a key that is not text")
         name: str = event.value
         if name in seen:
-            raise MalformedYaml(_line(event), f"says {name!r} again; a key stands only once")
+            raise MalformedYaml(_line(event), f"repeats the key {name!r}; give it once")
         seen.add(name)
         return name
 
 
 def _together(value: Any, event: Any) -> dict[str, Any]:
-    """What `<<` merges in: a mapping, or several, of which the first wins."""
+    """What `<<` merges: one mapping, or several; the first one wins."""
     parts = value if isinstance(value, list) else [value]
     if not all(isinstance(part, dict) for part in parts):
         raise MalformedYaml(_line(event), "merges (<<) something that is not a mapping")

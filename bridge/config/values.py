@@ -1,4 +1,4 @@
-"""How single values of the configuration are read: endpoint, api-version, addresses, names."""
+"""Read single values of the configuration: endpoint, api-version, addresses, names."""
 
 import re
 from datetime import date
@@ -41,19 +41,19 @@ def _api_version(value: object) -> str:
             return match[0]
     except ValueError:
         pass
-    raise ValueError(f"{text!r} is not an api-version; write a date from {OLDEST_VERSION} on")
+    raise ValueError(f"{text!r} is not an api-version; write a date, {OLDEST_VERSION} or later")
 
 
 def _directory(path: Path) -> Path:
-    """Absolute, so that a later change of directory does not move it."""
+    """Make it absolute, so that a later change of directory does not move it."""
     if path.parts[:1] and path.parts[0].startswith("~"):
-        raise ValueError("~ is not replaced here; write the whole path")
+        raise ValueError("~ is not expanded; write the full path")
     return path.absolute()
 
 
 def _one_line(text: str) -> str:
     if not text.strip() or not text.isprintable():
-        raise ValueError("must be one line of text that is not empty")
+        raise ValueError("must be one line of text, not empty")
     return text
 
 
@@ -81,7 +81,7 @@ Group = Annotated[Line, AfterValidator(_group)]
 
 
 class Listen(NamedTuple):
-    """A host and a port to listen on; port 0 is any free one."""
+    """A host and a port to listen on; port 0 means any free port."""
 
     host: str
     port: int

@@ -1,1 +1,1 @@
-"""What Azure says, what happened, and the CloudEvents about it; pure."""
+"""Azure's documents, the changes between them, and the CloudEvents about those; pure."""

@@ -1,4 +1,4 @@
-"""One CloudEvent as the journal keeps it and sinks get it: JSON, and what routing needs of it."""
+"""One CloudEvent as the journal stores it and sinks get it: JSON, and the fields for routing."""
 
 import json
 import re
@@ -10,19 +10,19 @@ TransitionKind = Literal["scheduled", "updated", "started", "completed", "cancel
 TRANSITIONS: frozenset[str] = frozenset(get_args(TransitionKind))
 """What can happen to a scheduled event."""
 LONGEST = 32
-"""What syslog has room for as MSGID, in printable ASCII."""
+"""The longest MSGID in syslog, in printable ASCII."""
 _TYPE = re.compile(r"(?:azure\.scheduledevents\.)?(.*?)(?:\.v[0-9]+)?")
 _UNFIT = re.compile(r"[^a-z0-9-]")
 
 
 def short_type(type_: str) -> str:
-    """What stands between prefix and version: `started`, `approval.granted`."""
+    """The part between prefix and version: `started`, `approval.granted`."""
     found = _TYPE.fullmatch(type_)
     return found[1] if found else type_
 
 
 def full_type(kind: str) -> str:
-    """The type of what we publish, from its short form."""
+    """The full CloudEvent type, from its short form."""
     return f"{PREFIX}{kind}.v1"
 
 
@@ -40,7 +40,7 @@ class CloudEvent:
 
     @classmethod
     def decode(cls, body: bytes) -> "CloudEvent":
-        """Read back what we wrote ourselves; never use it on foreign input."""
+        """Read back what we wrote ourselves; never use it for foreign input."""
         envelope = json.loads(body)
         return cls(envelope["id"], envelope["type"], envelope["partitionkey"], body)
 
@@ -51,12 +51,12 @@ class CloudEvent:
 
     @property
     def is_transition(self) -> bool:
-        """Whether it tells what happened to a scheduled event."""
+        """Whether it is about a change of a scheduled event."""
         return self.kind in TRANSITIONS
 
     @property
     def envelope(self) -> dict[str, Any]:
-        """Attributes and data as one object, as in `body`; a fresh one at each call."""
+        """Attributes and data as one object, as in `body`; a new one for each call."""
         decoded: dict[str, Any] = json.loads(self.body)
         return decoded
 
@@ -74,7 +74,7 @@ class CloudEvent:
 
 
 def kind_of(cloudevent: CloudEvent) -> str:
-    """What stands between prefix and version in its type."""
+    """The part of its type between prefix and version."""
     return cloudevent.kind
 
 

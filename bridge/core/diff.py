@@ -1,4 +1,4 @@
-"""The state machine: what happened to each scheduled event between what we knew and a document."""
+"""The state machine: how each scheduled event changed between our state and a new document."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -11,9 +11,9 @@ from bridge.core.model import SCHEDULED, STARTED, Document, ScheduledEvent
 from bridge.core.state import Ended, Facts, State, Step, Tracked, Transition
 
 SETTLING = timedelta(minutes=5)
-"""How long absence proves nothing, once the service may be enabling itself again."""
+"""How long a missing event proves nothing, once the service may be enabling itself again."""
 SILENCE = timedelta(hours=24)
-"""A gap after which Azure has disabled the service."""
+"""Azure disables the service after a gap this long."""
 REMEMBERED = timedelta(days=30)
 """How long the end of an event is remembered, so that its return is a new life."""
 
@@ -21,7 +21,7 @@ _ENDED = frozenset({"completed", "canceled", "cancelled"})
 
 
 def transitions(before: State, after: Document, facts: Facts) -> Step:
-    """Compare what we knew with a document; pure, and the same for the same input."""
+    """Compare our state with a document; pure and deterministic."""
     before = _forget(_settle(before, after, facts), facts.now)
     seen = {event.key: event for event in after.events if event.status.casefold() not in _ENDED}
     tracked: dict[str, Tracked] = {}
@@ -51,18 +51,18 @@ def transitions(before: State, after: Document, facts: Facts) -> Step:
 
 
 def unannounced(state: State) -> State:
-    """The same knowledge, as if nothing pending had been announced in its present life."""
+    """The same state, as if no pending event had been announced in its current life."""
     tracked = {key: replace(known, announced=False) for key, known in state.tracked.items()}
     return replace(state, tracked=tracked)
 
 
 def in_scope(known: Tracked, facts: Facts) -> bool:
-    """While the VM's name is unknown nothing may be dropped, so everything is in scope."""
+    """Whether to publish it; while the VM's name is unknown, everything is in scope."""
     return facts.scope == "all" or known.affected is not False
 
 
 def _settle(state: State, after: Document, facts: Facts) -> State:
-    """Note whether from here on, for a while, absence proves nothing."""
+    """Note whether, for a while, a missing event proves nothing."""
     booted = None not in (state.boot_id, facts.boot_id) and state.boot_id != facts.boot_id
     silent = state.last_good is not None and facts.now - state.last_good > SILENCE
     if booted:
@@ -94,7 +94,7 @@ def _regressed(before: State, seen: Mapping[str, ScheduledEvent]) -> Iterator[st
 
 
 def _status(event: ScheduledEvent) -> str:
-    """Only `Started` means started; a status that we do not know is not a start."""
+    """Only `Started` means started; an unknown status does not."""
     return STARTED if event.status.casefold() == "started" else SCHEDULED
 
 
@@ -123,7 +123,7 @@ def _merge(old: ScheduledEvent, new: ScheduledEvent) -> ScheduledEvent:
 
 
 def _first(known: Tracked, facts: Facts) -> tuple[Tracked, list[Transition]]:
-    """Announce what has come into sight, or into scope."""
+    """Announce an event that is new, or new in scope."""
     if not in_scope(known, facts):
         return known, []
     what: TransitionKind = "started" if known.event.status == STARTED else "scheduled"
@@ -134,7 +134,7 @@ def _first(known: Tracked, facts: Facts) -> tuple[Tracked, list[Transition]]:
 
 
 def _again(known: Tracked, now: Tracked, facts: Facts) -> tuple[Tracked, list[Transition]]:
-    """Say what changed in an event that was announced before."""
+    """Report what changed in an event that was announced before."""
     if known.event.status == STARTED:
         return now, []
     if now.event.status == STARTED:
@@ -175,7 +175,7 @@ def _changes(old: ScheduledEvent, new: ScheduledEvent) -> dict[str, Any]:
 def _absent(
     known: Tracked, settle_until: datetime | None, facts: Facts
 ) -> tuple[Tracked | None, list[Transition]]:
-    """Gone, or only out of sight for a while."""
+    """Decide whether a missing event has ended, or is only missing for a while."""
     event = known.event
     since = known.missing_since or facts.now
     if facts.vm_name:  # it may have become known after the event was last seen
@@ -190,7 +190,7 @@ def _absent(
 
 
 def _was_done(known: Tracked, since: datetime, facts: Facts) -> bool:
-    """Whether an event that is gone has run, even if its start was never seen."""
+    """Whether an event that has ended did run, even if its start was never seen."""
     event = known.event
     return (
         event.status == STARTED

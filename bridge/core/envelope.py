@@ -19,7 +19,7 @@ _BANDS = ((21, "FATAL"), (17, "ERROR"), (13, "WARN"), (9, "INFO"))
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A CloudEvent before it is written: what varies from one to the next."""
+    """A CloudEvent before encoding: the parts that vary."""
 
     kind: str
     id: str
@@ -32,7 +32,7 @@ class Draft:
 
 
 def write(draft: Draft, observer: Observer) -> CloudEvent:
-    """Encode, leaving out the least useful until it is small enough for every transport."""
+    """Encode; drop the least useful data until it is small enough for every transport."""
     draft = replace(draft, data=writable(draft.data))
     result = _encode(draft, observer)
     for shorten in (_without_extra, _short_descriptions, _fewer_resources, _fewer_pending, _clip):
@@ -48,7 +48,7 @@ def _without_extra(data: _Data) -> _Data:
 
 
 def _short_descriptions(data: _Data) -> _Data:
-    """A snapshot's readers have the descriptions from when the events were announced."""
+    """Shorten a snapshot's descriptions: readers got them when the events were announced."""
     short = dict(data)
     if data.get("description"):
         short["description"] = data["description"][:1024]
@@ -76,7 +76,7 @@ def _fewer_pending(data: _Data, room: int = LIMIT * 3 // 4) -> _Data:
 
 
 def _clip(data: _Data) -> _Data:
-    """The last resort, for input that nobody sends in good faith: the beginning of everything."""
+    """The last resort, for hostile input: keep only the beginning of everything."""
     short = _fewer_pending(_fewer_resources(data, LIMIT // 8), LIMIT // 4)
     if "changes" in data:
         short["changes"] = {}
@@ -115,7 +115,7 @@ def _fitting(items: list[Any], room: int) -> list[Any]:
 
 
 def _encode(draft: Draft, observer: Observer) -> CloudEvent:
-    # Imported when first needed: until there is something to say the SDK costs nothing.
+    # Imported when first needed: until there is a CloudEvent to write, the SDK costs nothing.
     from cloudevents.core.formats.json import JSONFormat  # noqa: PLC0415  not before the first CloudEvent
     from cloudevents.core.v1.event import CloudEvent as Built  # noqa: PLC0415  not before the first CloudEvent
 

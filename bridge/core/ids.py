@@ -1,4 +1,4 @@
-"""Deterministic ids, and attribute values that every SDK and transport reads alike."""
+"""Deterministic ids, and attribute values that every SDK and transport reads the same way."""
 
 import hashlib
 import json
@@ -21,7 +21,7 @@ def identify(*parts: str) -> str:
 
 
 def digest(event: ScheduledEvent) -> str:
-    """SHA-256 of what `updated` is about; blind to the order of Resources."""
+    """SHA-256 of the fields that `updated` reports; the order of Resources does not matter."""
     state = [
         timestamp(event.not_before) if event.not_before else None,
         sorted(set(event.resources)),
@@ -34,19 +34,19 @@ def digest(event: ScheduledEvent) -> str:
 
 
 def number(value: float | None) -> float | None:
-    """5.0 and 5 are the same number and must be written alike."""
+    """Write 5.0 and 5 the same way: they are the same number."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def timestamp(moment: datetime) -> str:
-    """RFC 3339 in UTC, with milliseconds only where there are some."""
+    """RFC 3339 in UTC, with milliseconds only if they are not zero."""
     moment = moment.astimezone(UTC)
     precision = "milliseconds" if moment.microsecond // 1000 else "seconds"
     return moment.isoformat(timespec=precision).replace("+00:00", "Z")
 
 
 def safe_name(value: str) -> str:
-    """Replace what transports disagree on, and stay distinct by a piece of the original's hash."""
+    """Replace characters that transports disagree on; part of a hash keeps the names distinct."""
     cleaned = _UNSAFE.sub("_", value)
     if cleaned == value:
         return value
@@ -55,7 +55,7 @@ def safe_name(value: str) -> str:
 
 
 def safe_id(value: str) -> str:
-    """An EventId or approval id as an attribute or topic level; strange ones become their hash."""
+    """An EventId or approval id as an attribute or topic level; unusual ones become a hash."""
     if _PLAIN_ID.fullmatch(value):
         return value
     return f"sha256-{hashlib.sha256(value.encode('utf-8', 'surrogatepass')).hexdigest()}"

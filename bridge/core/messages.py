@@ -1,4 +1,4 @@
-"""One function for each CloudEvent type: from what happened to the message about it."""
+"""The CloudEvents that we publish: one function for each type."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ KINDS = (
     *(f"source.{news}" for news in get_args(SourceEventKind)),
     "bridge.audited",
 )
-"""All that we publish: what stands between prefix and version in a CloudEvent's type."""
+"""All types that we publish, without prefix and version."""
 
 _STATUS = {
     "scheduled": "Scheduled",
@@ -37,7 +37,7 @@ _EARLIEST = datetime.min.replace(tzinfo=UTC)
 def transition(
     happened: Transition, observer: Observer, now: datetime, incarnation: int | str | None
 ) -> CloudEvent:
-    """The CloudEvent about something that happened to a scheduled event."""
+    """The CloudEvent about a change of a scheduled event."""
     event, what = happened.event, happened.what
     parts = [event.key, what, str(happened.life)]
     if what == "updated":
@@ -69,7 +69,7 @@ def transition(
 
 
 def pending(event: ScheduledEvent, observer: Observer, now: datetime) -> dict[str, Any]:
-    """What Azure says of a scheduled event, with the time that is left."""
+    """What Azure says about a scheduled event, with the time left."""
     waiting = event.status == SCHEDULED and event.not_before is not None
     due = event.not_before
     return {
@@ -88,7 +88,7 @@ def pending(event: ScheduledEvent, observer: Observer, now: datetime) -> dict[st
 
 
 def _approve_by(due: datetime, observer: Observer) -> datetime:
-    """A little before NotBefore; the year 1, which .NET writes for "no time", has no before."""
+    """A little before NotBefore, unless that is the year 1, which .NET writes for "no time"."""
     return max(due, _EARLIEST + observer.margin) - observer.margin
 
 
@@ -169,9 +169,9 @@ def audited(
     detail: Mapping[str, Any],
     second: datetime | None = None,
 ) -> CloudEvent:
-    """`bridge.audited`: an operator's act, or a decision that somebody may ask about later.
+    """`bridge.audited`: an operator's action, or a decision that may need an explanation later.
 
-    Its id is that of *second*, for when something else has taken the present one.
+    Its id is derived from *second*, because another one may have used the current second.
     """
     draft = Draft(
         kind="bridge.audited",
@@ -186,5 +186,5 @@ def audited(
 
 
 def _began(observer: Observer, kind: str, began: datetime) -> str:
-    """The id of what is about ourselves: one of its kind in a second."""
+    """The id of a CloudEvent about the bridge itself: one per kind and second."""
     return identify(observer.identity, kind, timestamp(began.replace(microsecond=0)))

@@ -1,4 +1,4 @@
-"""What the metadata service says, as values: documents, scheduled events, and the VM itself."""
+"""The metadata service's answers as values: documents, scheduled events, and the VM itself."""
 
 import math
 import re
@@ -31,12 +31,12 @@ _DEEPEST = 64
 
 
 class MalformedDocument(ValueError):
-    """The answer is JSON, but not of the shape that this service gives."""
+    """The answer is JSON, but not in the form that this service uses."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduledEvent:
-    """What Azure announces. Fields that the api-version lacks are None."""
+    """An event as Azure announces it. Fields that the api-version lacks are None."""
 
     event_id: str
     event_type: str
@@ -51,7 +51,7 @@ class ScheduledEvent:
 
     @property
     def key(self) -> str:
-        """The EventId as we compare and write it; Azure's own spelling stays in `event_id`."""
+        """The EventId as we compare and write it; `event_id` keeps Azure's spelling."""
         return self.event_id.upper()
 
     def names(self, vm_name: str) -> bool:
@@ -68,7 +68,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """The VM that we run on, as far as instance metadata tells."""
+    """The VM that we run on, as described by instance metadata."""
 
     name: str | None = None
     vm_id: str | None = None
@@ -83,7 +83,7 @@ class Instance:
 
 
 def parse_document(payload: object, *, api_version: str) -> Document:
-    """Read a decoded JSON answer, or raise `MalformedDocument` with what is wrong in it."""
+    """Read a decoded JSON answer, or raise `MalformedDocument` with the reason."""
     payload = writable(payload)
     if not isinstance(payload, dict) or not isinstance(payload.get("Events"), list):
         raise MalformedDocument("no Events array")
@@ -99,9 +99,9 @@ def parse_document(payload: object, *, api_version: str) -> Document:
 
 
 def writable(value: Any, depth: int = 0) -> Any:
-    """The same value with nothing in it that JSON in UTF-8 cannot carry from here to any reader.
+    """The same value without anything that JSON in UTF-8 cannot represent for every reader.
 
-    Python reads halves of surrogate pairs, NaN and Infinity from JSON; others refuse to.
+    Python reads halves of surrogate pairs, NaN and Infinity from JSON; other readers refuse them.
     """
     if isinstance(value, str):
         return _HALF_A_PAIR.sub("\ufffd", value)
@@ -157,7 +157,7 @@ def _number(item: Mapping[str, Any], name: str) -> float | None:
 
 
 def _resources(value: object, *, underscored: bool) -> tuple[str, ...]:
-    """2017-03-01 puts an underscore before the names; VM names never begin with one."""
+    """Read the names; 2017-03-01 puts an underscore before them, which no VM name starts with."""
     if value is None:
         return ()
     if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
@@ -166,9 +166,9 @@ def _resources(value: object, *, underscored: bool) -> tuple[str, ...]:
 
 
 def parse_time(text: str | None) -> datetime | None:
-    """RFC 1123 or ISO 8601, in UTC; None for what is empty or absent.
+    """Read RFC 1123 or ISO 8601, in UTC; None when it is empty or absent.
 
-    The weekday is not looked at: Microsoft's own example has a wrong one.
+    The weekday is ignored: Microsoft's own example has a wrong one.
     """
     if not text or not text.strip():
         return None
@@ -189,7 +189,7 @@ def parse_time(text: str | None) -> datetime | None:
 
 
 def parse_instance(payload: object) -> Instance:
-    """Read the answer of `/metadata/instance`; what is absent or odd is None."""
+    """Read the answer of `/metadata/instance`; absent or invalid values are None."""
     payload = writable(payload)
     compute = payload.get("compute") if isinstance(payload, dict) else None
     if not isinstance(compute, dict):

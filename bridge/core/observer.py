@@ -1,4 +1,4 @@
-"""Who speaks: this VM as its CloudEvents describe it."""
+"""The observer: this VM as its CloudEvents describe it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from bridge.core.model import Instance
 
 @dataclass(frozen=True, slots=True)
 class Observer:
-    """Who speaks: this VM, and how its operator wants it described."""
+    """This VM, and how its operator wants it described."""
 
     instance: Instance = field(default_factory=Instance)
     vm_name: str | None = None

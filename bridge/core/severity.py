@@ -1,4 +1,4 @@
-"""How urgent a CloudEvent is, on each of the scales that syslog and SIEMs use: the one table."""
+"""How urgent a CloudEvent is, on the scales of syslog and SIEMs, in one table."""
 
 from dataclasses import dataclass
 
@@ -7,10 +7,10 @@ from bridge.core.cloudevent import CloudEvent
 
 @dataclass(frozen=True, slots=True)
 class Severity:
-    """One row. On syslog's scale low is worse, on all others high.
+    """One row. On syslog's scale lower is worse, on all others higher.
 
     `syslog` 0 to 7, `cef` 0 to 10, `leef` 1 to 10, `ocsf` 1 (informational) to 6 (fatal); `otel`
-    is OpenTelemetry's, and what CloudEvents carry as `severitynumber`.
+    is OpenTelemetry's, which CloudEvents carry as `severitynumber`.
     """
 
     syslog: int
@@ -45,7 +45,7 @@ _OF_ITS_OWN = {
 
 
 def severity(cloudevent: CloudEvent) -> Severity:
-    """Its row in the table, by its kind and the `severitynumber` that it was published with."""
+    """Its row in the table, by its kind and its published `severitynumber`."""
     number = cloudevent.attributes["severitynumber"]
     own = _OF_ITS_OWN.get((cloudevent.kind, number))
     return own or next((row for row in _USUAL if number >= row.otel), CALM)

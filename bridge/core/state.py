@@ -1,4 +1,4 @@
-"""What we know of the scheduled events, and what we find to have happened to them, as values."""
+"""Our state of the scheduled events, and their changes, as values."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,12 +9,12 @@ from bridge.core.cloudevent import TransitionKind
 from bridge.core.model import ScheduledEvent
 
 REHEARSED = 0
-"""The life of a drill. Azure's begin at 1, so what is said of a drill is said of no event."""
+"""The life of a drill. Azure's events start at 1, so the two are never confused."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tracked:
-    """A scheduled event that is pending, as last seen, and what we have said of it.
+    """A pending scheduled event as last seen, and what we have published about it.
 
     `since` is when it was first announced in this life.
     """
@@ -43,7 +43,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """All that must survive a restart for the next document to be judged rightly."""
+    """All that must survive a restart to compare the next document correctly."""
 
     tracked: Mapping[str, Tracked] = field(default_factory=dict)
     ended: Mapping[str, Ended] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What a document does not say: time, place, and what we did ourselves."""
+    """What a document does not say: the time, the VM, and what we did ourselves."""
 
     now: datetime
     vm_name: str | None = None
@@ -67,7 +67,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """What happened to a scheduled event, as far as one can tell."""
+    """A change of a scheduled event, as far as we can tell."""
 
     what: TransitionKind
     event: ScheduledEvent
@@ -85,7 +85,7 @@ class Transition:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The new state, what happened, and what was odd (EventIds that went back to Scheduled)."""
+    """The new state, the changes, and anomalies (EventIds that went back to Scheduled)."""
 
     state: State
     transitions: tuple[Transition, ...] = ()

@@ -1,4 +1,4 @@
-"""Everything durable: last document, outbox, cursors, votes, dead letters; one SQLite file.
+"""All durable state in one SQLite file: last document, outbox, cursors, votes, dead letters.
 
 Read schema and store first, then cursors and votes, then journal.
 """

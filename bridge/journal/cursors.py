@@ -1,4 +1,4 @@
-"""How far each sink and each approval source has come: new ones, replays, and dead letters."""
+"""The position of each sink and approval source: new ones, replays, and dead letters."""
 
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
@@ -10,7 +10,7 @@ from bridge.journal.store import Store, newest
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """What one sink has not settled, and what it refused."""
+    """What one sink has not settled yet, and what it refused."""
 
     waiting: int
     oldest: float | None
@@ -20,7 +20,7 @@ class Backlog:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A CloudEvent that a sink refused for good, or could not take before it was too old."""
+    """A CloudEvent that a sink refused for good, or that got too old before it was delivered."""
 
     sink: str
     seq: int
@@ -39,9 +39,9 @@ class DeadLetter:
 
 
 def register(store: Store, sinks: Sequence[str], now: float) -> list[str]:
-    """Give each configured sink its place; return the new ones.
+    """Give each configured sink a position; return the new ones.
 
-    A new sink begins with what is pending now: the latest row of each pending scheduled event.
+    A new sink starts with what is pending now: the latest row of each pending scheduled event.
     """
     known = dict(store.connection.execute("SELECT name, absent FROM sink").fetchall())
     fresh = [name for name in sinks if name not in known]
@@ -66,7 +66,7 @@ def pending_rows(db: sqlite3.Connection) -> set[int]:
 
 
 def begin(db: sqlite3.Connection, name: str, waiting: Collection[int], now: float) -> None:
-    """A place from which the sink gets these rows, and then what comes."""
+    """Create a position from which the sink gets these rows, then all later ones."""
     low = min(waiting) - 1 if waiting else newest(db)
     db.execute("INSERT INTO sink(name, low) VALUES (?, ?)", (name, low))
     rows = db.execute("SELECT seq FROM outbox WHERE seq > ?", (low,)).fetchall()
@@ -77,7 +77,7 @@ def begin(db: sqlite3.Connection, name: str, waiting: Collection[int], now: floa
 
 
 def replay_sink(store: Store, sink: str) -> int:
-    """Offer the sink everything that is still in the journal again; return how many."""
+    """Send the sink everything that is still in the journal again; return how many rows."""
     with store.transaction() as db:
         db.execute("DELETE FROM delivery WHERE sink = ?", (sink,))
         db.execute("UPDATE sink SET low = 0 WHERE name = ?", (sink,))
@@ -119,7 +119,7 @@ def dead_letter(store: Store, letter_id: str) -> DeadLetter | None:
 
 
 def replay_letter(store: Store, letter: DeadLetter) -> None:
-    """Offer it again, from the beginning; later rows of its key may have gone before it."""
+    """Send it again, with attempts counted from zero; later rows of its key may overtake it."""
     with store.transaction() as db:
         where = (letter.sink, letter.seq)
         db.execute("DELETE FROM delivery WHERE sink = ? AND seq = ?", where)
@@ -135,6 +135,6 @@ def drop_letter(store: Store, letter: DeadLetter) -> None:
 
 
 def checkpoints(store: Store, source: str) -> Mapping[str, str]:
-    """How far an approval source was read, by the names that it uses itself."""
+    """How far an approval source was read, by the source's own names."""
     sql = "SELECT name, value FROM checkpoint WHERE source = ?"
     return dict(store.connection.execute(sql, (source,)).fetchall())

@@ -1,4 +1,4 @@
-"""Rehearsals in the journal: apart from what Azure announces, so that neither is taken for it."""
+"""Drills in the journal, apart from Azure's events, so that they are never confused."""
 
 import json
 from collections.abc import Sequence
@@ -13,11 +13,11 @@ from bridge.journal.store import Store, decode_tracked, encode_tracked, moment
 from bridge.policy.drill import Drill, DrillVotes
 
 MOST_KEPT = 100
-"""How many drills that are over are remembered."""
+"""How many finished drills are kept."""
 
 
 def begin(store: Store, drill: Drill, events: Sequence[CloudEvent], now: float) -> Drill | None:
-    """Write it down with its announcement; the one that is under way, if there is one."""
+    """Record the drill with its announcement; or return the drill that is already running."""
     with store.transaction() as db:
         running = under_way(store)
         if running is not None:
@@ -35,7 +35,7 @@ def begin(store: Store, drill: Drill, events: Sequence[CloudEvent], now: float) 
 def proceed(
     store: Store, before: Drill, after: Drill, events: Sequence[CloudEvent], now: float
 ) -> bool:
-    """Write down what it became, with what is said of that; False when it is another by now."""
+    """Record the drill's new state with its CloudEvents; False when it has changed meanwhile."""
     with store.transaction() as db:
         done = db.execute(
             "UPDATE drill SET open = ?, at = ?, body = ? WHERE event = ? AND body = ?",
@@ -58,19 +58,19 @@ def find(store: Store, event_key: str) -> Drill | None:
 
 
 def every(store: Store) -> list[Drill]:
-    """The one that is under way, then those that are over, the latest first."""
+    """The running drill, then the finished ones, the latest first."""
     rows = store.connection.execute("SELECT body FROM drill ORDER BY open DESC, at DESC")
     return [_read(body) for (body,) in rows]
 
 
 def rehearsed(store: Store) -> dict[str, Tracked]:
-    """The drill that is under way, as what Azure announces is tracked."""
+    """The running drill, in the form of a tracked Azure event."""
     drill = under_way(store)
     return {} if drill is None else {drill.key: drill.known}
 
 
 def open_to_votes(store: Store) -> State:
-    """All that somebody may vote on. Azure is told from `Store.load` alone, which has no drills."""
+    """All that is open to votes. Only `Store.load`, without drills, decides what Azure is told."""
     state = store.load()
     rows = store.connection.execute("SELECT event, at FROM drill WHERE open = 0")
     over = {key: Ended(REHEARSED, datetime.fromtimestamp(at, UTC)) for key, at in rows}

@@ -1,4 +1,4 @@
-"""What became of telling Azure, and which reminders are over: one row for each life of an event."""
+"""What Azure was told, and which reminders are done: one row for each life of an event."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from bridge.core.cloudevent import CloudEvent
 from bridge.journal.store import Store
 
 GrantState = Literal["due", "granted", "failed", "settled"]
-"""Due is who has to tell Azure; settled is who no longer has to, for somebody else did."""
+"""Due: this bridge must tell Azure. Settled: it no longer must, because another bridge did."""
 EventLife = tuple[str, int]
 """A scheduled event in one of its lives."""
 
@@ -20,7 +20,7 @@ def grant_of(store: Store, event: EventLife) -> GrantState | None:
 
 
 def granted(store: Store) -> set[EventLife]:
-    """What Azure was told may start."""
+    """The events that Azure was told to start."""
     rows = store.connection.execute("SELECT event, life FROM grants WHERE state = 'granted'")
     return set(rows.fetchall())
 
@@ -28,14 +28,14 @@ def granted(store: Store) -> set[EventLife]:
 def mark(
     store: Store, event: EventLife, state: GrantState, events: Sequence[CloudEvent], now: float
 ) -> None:
-    """What became of telling Azure, together with the CloudEvent that says so."""
+    """Record the result of telling Azure, together with the CloudEvent about it."""
     with store.transaction() as db:
         db.execute("INSERT OR REPLACE INTO grants VALUES (?, ?, ?, ?)", (*event, state, now))
         store.add(db, events, now)
 
 
 def withdraw(store: Store, event: EventLife) -> None:
-    """We are no longer due: somebody holds, or it is only a dry run."""
+    """Note that we no longer must tell Azure: there is a hold, or it is only a dry run."""
     with store.transaction() as db:
         withdraw_in(db, event)
 
@@ -45,7 +45,7 @@ def withdraw_in(db: sqlite3.Connection, event: EventLife) -> None:
 
 
 def undecided(store: Store) -> list[tuple[EventLife, GrantState | None]]:
-    """Events that somebody voted on, and that are pending or were due when they ended."""
+    """Events with votes that are pending, or that were due when they ended."""
     rows = store.connection.execute(
         """SELECT DISTINCT v.event, v.life, g.state FROM vote v
         LEFT JOIN grants g ON g.event = v.event AND g.life = v.life
@@ -55,7 +55,7 @@ def undecided(store: Store) -> list[tuple[EventLife, GrantState | None]]:
 
 
 def reminded(store: Store, event: EventLife) -> set[str]:
-    """The reminders that are over for an event."""
+    """The reminders that are done for an event."""
     sql = "SELECT reminder FROM reminded WHERE event = ? AND life = ?"
     return {name for (name,) in store.connection.execute(sql, event)}
 
@@ -67,7 +67,7 @@ def remind(
     events: Sequence[CloudEvent],
     now: float,
 ) -> None:
-    """Write down that these reminders are over, with the CloudEvent that says so, if any."""
+    """Record that these reminders are done, with the CloudEvent about it, if any."""
     with store.transaction() as db:
         db.executemany(
             "INSERT OR IGNORE INTO reminded VALUES (?, ?, ?, ?)",

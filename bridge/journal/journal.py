@@ -1,7 +1,7 @@
-"""The journal: the local SQLite file in which everything stands before anything is sent.
+"""The journal: the local SQLite file that records everything before anything is sent.
 
-`Journal` runs `Store` operations in one thread of its own, so that the disk never stalls the event
-loop, and goes on in memory while the file cannot be written. Read schema, store, places, then this.
+`Journal` runs `Store` operations in its own thread, so that the disk never stalls the event loop.
+While the file cannot be written, it continues in memory. Read schema, store, cursors, then this.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ _CORRUPT = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 
 class SetAside(Exception):
-    """The journal is not the one that the state came from: read it again, and judge anew."""
+    """The journal was replaced since the state was read: read the state and decide again."""
 
 
 class Journal:
@@ -50,11 +50,11 @@ class Journal:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="journal")
 
     async def open(self) -> None:
-        """Open the file, or go on without it and say so in `trouble`. Raises `Newer`."""
+        """Open the file, or continue without it and say why in `trouble`. Raises `Newer`."""
         await self._in_thread(self._open)
 
     async def close(self) -> None:
-        """Finish what is under way and let go; what is only in memory is offered to the file."""
+        """Finish running operations and close; first try to save to the file what is in memory."""
         if self.trouble:
             await self.repair()
         if self._store is not None:
@@ -64,12 +64,12 @@ class Journal:
     async def run(self, operation: Callable[[Store], T]) -> T:
         """Run *operation* on the file, or on its stand-in if the file cannot be written.
 
-        It is run again when the file fails under it, so it must do all of its writing at once.
+        It runs again when the file fails, so it must write everything in one transaction.
         """
         return await self._in_thread(partial(self._run, operation))
 
     async def durably(self, operation: Callable[[Store], T]) -> T:
-        """Run *operation* on the file, or raise `Unavailable`: memory is no place for a promise."""
+        """Run *operation* on the file, or raise `Unavailable`: memory cannot keep a promise."""
 
         def on_file(store: Store) -> T:
             if self.trouble is not None:
@@ -104,10 +104,10 @@ class Journal:
         generation: int | None = None,
         **meta: str | None,
     ) -> None:
-        """The document and its CloudEvents together: the point of no loss.
+        """Commit the document and its CloudEvents together; from here on, nothing is lost.
 
         Raises `SetAside` when the journal is no longer that of *generation*, by default the
-        present one: in another file the state would stand without what was said before.
+        current one: another file would hold the state without the CloudEvents before it.
         """
         kept, expected = tuple(events), self.generation if generation is None else generation
 
@@ -119,12 +119,12 @@ class Journal:
         await self._news(write)
 
     async def append(self, events: Iterable[CloudEvent], now: float) -> int:
-        """Record CloudEvents that no document showed; return how many were new."""
+        """Record CloudEvents that do not come from a document; return how many were new."""
         kept = tuple(events)
         return await self._news(lambda store: store.append(kept, now))
 
     async def _news(self, operation: Callable[[Store], T]) -> T:
-        """Even a caller who is cancelled has made news: the thread does not stop half-way."""
+        """Announce even if the caller is cancelled: the thread still finishes the operation."""
         try:
             return await self.run(operation)
         finally:
@@ -138,7 +138,7 @@ class Journal:
         await self.run(lambda store: store.settle(sink, verdicts, now))
 
     async def claim(self, vm_id: str) -> None:
-        """Set the file aside if it came with another VM's image, else put our name on it."""
+        """Set the file aside if it came with another VM's image, else mark it as ours."""
         owner = await self.run(lambda store: store.recall("vm_id"))
         if owner is not None and owner != vm_id:
             await self._in_thread(partial(self._replace, f"it belongs to VM {owner}", "foreign"))
@@ -152,7 +152,7 @@ class Journal:
         return await self.run(lambda store: retention.trim(store, **rules))  # type: ignore[arg-type]  # the caller's keywords are trim's
 
     async def repair(self) -> bool:
-        """Try to get from memory back to the file; whether it worked."""
+        """Try to return from memory to the file; True when it worked."""
         return self.trouble is not None and await self._in_thread(self._repair)
 
     async def _in_thread(self, call: Callable[[], T]) -> T:
@@ -180,8 +180,8 @@ class Journal:
             if self.trouble is not None:
                 raise
             problem, corrupt = str(error), _is_corrupt(error)
-        # Only here is the error gone, and with it the cursor that would keep the file open: closed
-        # late, SQLite would delete the companions of a new file of the same name.
+        # Act only here, after the error and its cursor are gone. The cursor keeps the file open;
+        # closed late, SQLite would delete the companions of a new file of the same name.
         if corrupt:
             self._replace(problem, "corrupt")
         else:
@@ -198,7 +198,7 @@ class Journal:
         cursors.register(self._store, self._sinks, time.time())
 
     def _replace(self, problem: str, reason: str) -> None:
-        """Set the file aside and begin a new one, in memory if that is all there is."""
+        """Set the file aside and start a new one, or continue in memory if that fails."""
         if self._store is not None:
             self._store.close()
             self._store = None
@@ -241,6 +241,6 @@ class Journal:
 
 
 def _is_corrupt(error: Exception) -> bool:
-    """What the sqlite3 module finds wrong by itself, text that is no UTF-8, has no code."""
+    """An error without a code comes from the sqlite3 module itself: text that is not UTF-8."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)
     return (code & 0xFF) in _CORRUPT

@@ -1,6 +1,6 @@
-"""The stand-in in memory for a journal that cannot be written, and the way back to the file.
+"""The in-memory stand-in for a journal that cannot be written, and the way back to the file.
 
-Ids are deterministic, so whatever is recorded twice is one row: merging needs no cleverness.
+Ids are deterministic, so something recorded twice is one row: merging is simple.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ _KEPT = 3
 
 
 def set_aside(path: Path, reason: str) -> Path:
-    """Rename the database and its companions, and forget the oldest that were set aside before."""
+    """Rename the database and its companions, and delete the oldest that were set aside before."""
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
     target = path.with_name(f"{path.name}.{reason}-{stamp}")
     path.rename(target)
@@ -30,7 +30,7 @@ def set_aside(path: Path, reason: str) -> Path:
 
 
 def reopen(path: Path, vm_id: str | None) -> tuple[sqlite3.Connection, tuple[Path, str] | None]:
-    """The file, or a new one if it is corrupt by now or another VM's; with what was set aside."""
+    """The file, or a new one if it is corrupt or another VM's; with what was set aside."""
     try:
         connection = connect_file(path)
     except Corrupt as error:
@@ -57,11 +57,11 @@ def _forget(path: Path) -> None:
 
 
 _PLAIN = ("meta", "tracked", "ended", "sink", "grants", "reminded", "drill")
-"""Votes stay behind: while the file cannot be written nobody's approval is taken or acted on."""
+"""Votes are not copied: while the file cannot be written, no approval is accepted or acted on."""
 
 
 def stand_in(file: Store | None) -> Store:
-    """A store in memory that goes on where the file stopped, as far as that can be read."""
+    """A store in memory that continues where the file stopped, as far as it can be read."""
     spare = Store(connect_memory())
     if file is not None:
         with contextlib.suppress(sqlite3.Error), spare.transaction():
@@ -80,7 +80,7 @@ def _seed(file: sqlite3.Connection, spare: sqlite3.Connection) -> None:
 
 
 def _needed(file: sqlite3.Connection) -> set[int]:
-    """What any sink still has to get, even one that may come or return meanwhile."""
+    """Rows that any sink still needs, even a sink that is added or returns meanwhile."""
     unsettled = file.execute(
         """SELECT o.seq FROM outbox o JOIN sink s ON s.low < o.seq
         LEFT JOIN delivery d ON d.sink = s.name AND d.seq = o.seq WHERE d.how IS NULL"""
@@ -95,7 +95,7 @@ def _copy(source: sqlite3.Connection, target: sqlite3.Connection, query: str, ta
 
 
 def merge(spare: Store, file: Store) -> None:
-    """Write into the file, in one transaction, all that happened while it could not be written."""
+    """Write to the file, in one transaction, all that happened while it could not be written."""
     source = spare.connection
     with file.transaction() as target:
         _merge_outbox(source, target)
@@ -104,7 +104,7 @@ def merge(spare: Store, file: Store) -> None:
 
 
 def _merge_places(source: sqlite3.Connection, target: sqlite3.Connection) -> None:
-    """A sink that the file does not know begins with what the stand-in still has for it."""
+    """A sink that is new to the file starts with what the stand-in still has for it."""
     known = {name for (name,) in target.execute("SELECT name FROM sink")}
     for name, low, absent in source.execute("SELECT name, low, absent FROM sink").fetchall():
         if name not in known:
@@ -125,7 +125,7 @@ def _waiting(
 
 
 def _merge_outbox(source: sqlite3.Connection, target: sqlite3.Connection) -> None:
-    """Rows by their id, and with each of them what the sinks have done about it."""
+    """Merge rows by id, each with its deliveries."""
     rows = source.execute("SELECT id, type, key, recorded, body, seq FROM outbox ORDER BY seq")
     for *row, number in rows:
         target.execute(
@@ -149,7 +149,7 @@ def _merge_outbox(source: sqlite3.Connection, target: sqlite3.Connection) -> Non
 
 
 def _merge_state(source: sqlite3.Connection, target: sqlite3.Connection) -> None:
-    """What the stand-in tracks or saw end wins; what only the file knows is judged at next poll."""
+    """The stand-in wins for all that it tracked or saw end; the next poll decides the rest."""
     for row in source.execute("SELECT * FROM tracked"):
         target.execute("INSERT OR REPLACE INTO tracked VALUES (?, ?)", row)
     for row in source.execute("SELECT * FROM ended"):
@@ -162,7 +162,7 @@ def _merge_state(source: sqlite3.Connection, target: sqlite3.Connection) -> None
     target.executemany("DELETE FROM tracked WHERE key = ?", over.fetchall())
     for name, value in source.execute("SELECT name, value FROM meta"):
         # A boot that only the stand-in has seen is still news for what the file tracks, and the
-        # file knows of replays since its own beginning.
+        # file detects replays since its own creation.
         verb = "IGNORE" if name in {"boot_id", "born"} else "REPLACE"
         target.execute(f"INSERT OR {verb} INTO meta VALUES (?, ?)", (name, value))
     # An outage that ended meanwhile must not end a second time.

@@ -1,4 +1,4 @@
-"""What the journal lets go of: by age what is settled, and by size, worst last, anything."""
+"""What the journal deletes: settled rows by age, and any rows by size, the most needed last."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ _WANTED = """EXISTS (
 
 @dataclass(frozen=True, slots=True)
 class Trimmed:
-    """How many rows went, and how many of them some sink had not settled."""
+    """How many rows were deleted, and how many of them some sink had not settled."""
 
     removed: int = 0
     lost: dict[str, int] = field(default_factory=dict)
@@ -26,7 +26,7 @@ class Trimmed:
 def trim(
     store: Store, *, now: float, keep: float, max_size: int, best_effort: Sequence[str] = ()
 ) -> Trimmed:
-    """Remove what is old and settled; above *max_size* the oldest, settled rows first."""
+    """Delete what is old and settled; above *max_size* also the oldest, settled rows first."""
     with store.transaction() as db:
         removed = _by_age(db, now - keep)
         trimmed = _by_size(db, max_size, best_effort, removed)
@@ -50,7 +50,7 @@ def _by_age(db: sqlite3.Connection, before: float) -> int:
 def _by_size(
     db: sqlite3.Connection, max_size: int, best_effort: Sequence[str], removed: int
 ) -> Trimmed:
-    """Three tiers: settled by all, wanted by best-effort sinks only, and the rest."""
+    """Three tiers: settled by all sinks, needed by best-effort sinks only, and the rest."""
     lost: dict[str, int] = {}
     names = ",".join("?" for _ in best_effort)
     required = _WANTED.format(more=f"AND s.name NOT IN ({names})")

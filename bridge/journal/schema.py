@@ -1,4 +1,4 @@
-"""The tables, how older ones are brought up to date, and whether a file can be trusted."""
+"""The tables, their migrations, and the check whether a file can be trusted."""
 
 import sqlite3
 from contextlib import closing
@@ -68,7 +68,7 @@ _MIGRATIONS = {
         source TEXT NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (source, name)
     ) WITHOUT ROWID;
     """,
-    # What a sink had to say about a delivery.
+    # A sink's remark on a delivery.
     3: "ALTER TABLE delivery ADD COLUMN note TEXT;",
     4: """
     -- When this journal was begun: if something older comes again, it cannot know.
@@ -92,7 +92,7 @@ _MIGRATIONS = {
 
 
 class Newer(Exception):
-    """The file was written by a newer version; it is never touched."""
+    """A newer version wrote the file; this one never touches it."""
 
 
 class Corrupt(Exception):
@@ -100,9 +100,9 @@ class Corrupt(Exception):
 
 
 def connect_file(path: Path) -> sqlite3.Connection:
-    """Open, check and migrate; what comes back is safe to write.
+    """Open, check and migrate the file; the result is safe to write.
 
-    A new file is its owner's alone, and SQLite gives its companions the same mode.
+    Only its owner may read a new file, and SQLite gives its companions the same mode.
     """
     private_file(path)
     _look_first(path)
@@ -122,9 +122,9 @@ def connect_memory() -> sqlite3.Connection:
 
 
 def _look_first(path: Path) -> None:
-    """Ask through a connection that cannot write: the last one that can moves the log at its end.
+    """Check the version on a read-only connection: closing a writable one would move the log.
 
-    What else is wrong with the file is for the one that can to find out.
+    The writable connection, opened next, finds all other problems.
     """
     try:
         asking = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5)
@@ -139,7 +139,7 @@ def _refuse_newer(connection: sqlite3.Connection, path: Path) -> None:
     if version > VERSION:
         raise Newer(
             f"{path} was written by a newer version of the bridge (journal version {version}; "
-            f"this program knows {VERSION}). Start that version, or move the file away."
+            f"this one reads up to {VERSION}). Start the newer version, or move the file away."
         )
 
 
@@ -162,7 +162,7 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def migrate(connection: sqlite3.Connection) -> None:
-    """Each step is one transaction with its version number, so that a kill leaves a whole one."""
+    """Run each step in one transaction with its version number, so that a kill leaves no half."""
     for step in range(_version(connection) + 1, VERSION + 1):
         connection.executescript(
             f"BEGIN IMMEDIATE; {_MIGRATIONS[step]} PRAGMA user_version = {step}; COMMIT;"

@@ -1,4 +1,4 @@
-"""The state and the outbox in SQL: every public method that writes is one transaction."""
+"""The state and the outbox in SQL: every public method that writes uses one transaction."""
 
 import json
 import sqlite3
@@ -15,7 +15,7 @@ from bridge.journal.schema import Corrupt
 
 
 def encode_tracked(known: Tracked) -> str:
-    """Everything in it is plain but for the times."""
+    """As JSON; everything in it is plain except for the times."""
     return json.dumps(asdict(known), default=_time, separators=(",", ":"))
 
 
@@ -52,7 +52,7 @@ _UNSETTLED = """
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A CloudEvent in the outbox, with what one sink has done about it so far."""
+    """A CloudEvent in the outbox, with one sink's attempts so far."""
 
     seq: int
     event: CloudEvent
@@ -63,7 +63,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """What became of one CloudEvent at one sink; `how` is None when it must be tried again."""
+    """The result for one CloudEvent at one sink; `how` is None when it must be tried again."""
 
     id: str
     how: str | None
@@ -83,7 +83,7 @@ class Store:
 
     @contextmanager
     def transaction(self) -> Generator[sqlite3.Connection]:
-        """All writes pass here, and are on the disk when it ends."""
+        """All writes go through here, and are on disk when it ends."""
         self.connection.execute("BEGIN IMMEDIATE")
         try:
             yield self.connection
@@ -115,7 +115,7 @@ class Store:
                 db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
 
     def load(self) -> State:
-        """The state as of the last commit; `Corrupt` when what is written there is not ours."""
+        """The state as of the last commit; raises `Corrupt` when it is not readable."""
         try:
             return self._load()
         except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -130,7 +130,7 @@ class Store:
                 key: Ended(life, datetime.fromtimestamp(at, UTC))
                 for key, life, at in read("SELECT * FROM ended")
             },
-            # Text stays text: 2017-03-01 wants it back exactly as it came.
+            # Text stays text: 2017-03-01 needs it back exactly as received.
             incarnation=incarnation[1:]
             if incarnation and incarnation[0] == "s"
             else _int(incarnation),
@@ -142,20 +142,20 @@ class Store:
     def commit(
         self, state: State, events: Iterable[CloudEvent], now: float, **meta: str | None
     ) -> int:
-        """The document and its CloudEvents, together: the point of no loss."""
+        """Commit the document and its CloudEvents together; from here on, nothing is lost."""
         with self.transaction() as db:
             self._write_state(db, state)
             self._write_meta(db, meta)
             return self.add(db, events, now)
 
     def append(self, events: Iterable[CloudEvent], now: float) -> int:
-        """Record CloudEvents that no document showed; return how many were new."""
+        """Record CloudEvents that do not come from a document; return how many were new."""
         with self.transaction() as db:
             return self.add(db, events, now)
 
     @staticmethod
     def add(db: sqlite3.Connection, events: Iterable[CloudEvent], now: float) -> int:
-        """Put CloudEvents into a transaction that is under way; how many were new."""
+        """Add CloudEvents to a running transaction; return how many were new."""
         sql = "INSERT OR IGNORE INTO outbox(id, type, key, recorded, body) VALUES (?, ?, ?, ?, ?)"
         return sum(
             db.execute(sql, (event.id, event.type, event.key, now, event.body)).rowcount
@@ -185,7 +185,7 @@ class Store:
         )
 
     def unsettled(self, sink: str, limit: int, blocked: frozenset[str]) -> list[Row]:
-        """For each key the oldest row that the sink has not settled, but for blocked keys."""
+        """For each key, the oldest row that the sink has not settled, except for blocked keys."""
         seen = set(blocked)
         picked: list[int] = []
         for seq, key in self.connection.execute(f"{_UNSETTLED} ORDER BY o.seq", {"sink": sink}):
@@ -206,15 +206,15 @@ class Store:
         return Row(seq, CloudEvent(*found[:4]), found[4], found[5] or 0, found[6])
 
     def overtaken(self, sink: str, key: str, seq: int) -> bool:
-        """Whether a later state waits for this sink too; what became of an approval is none."""
+        """Whether a later state also waits for this sink; the result of an approval is no state."""
         sql = f"{_UNSETTLED} AND o.key = :key AND o.seq > :seq AND o.type NOT GLOB :other LIMIT 1"
         values = {"sink": sink, "key": key, "seq": seq, "other": "azure.*.approval.*"}
         return self.connection.execute(sql, values).fetchone() is not None
 
     def settle(self, sink: str, verdicts: Sequence[Settlement], now: float) -> None:
-        """Note attempts and outcomes, and move the low-water mark up as far as it goes.
+        """Record attempts and outcomes, and move the low-water mark up as far as possible.
 
-        Rows are named by the CloudEvent's id: numbers change when a stand-in is merged back.
+        Rows are identified by the CloudEvent's id: numbers change when a stand-in is merged back.
         """
         with self.transaction() as db:
             db.executemany(
@@ -240,7 +240,7 @@ class Store:
 
 
 def newest(db: sqlite3.Connection) -> int:
-    """The highest number ever given, even if its row is gone."""
+    """The highest number ever assigned, even if its row is deleted."""
     found = db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'outbox'").fetchone()
     return int(found[0]) if found else 0
 

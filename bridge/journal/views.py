@@ -15,7 +15,7 @@ _LOOK_BACK = 10_000
 
 
 def after(store: Store, seq: int, limit: int = 200) -> list[tuple[int, CloudEvent]]:
-    """What was recorded after row *seq*, for the stream."""
+    """The CloudEvents recorded after row *seq*, for the stream."""
     rows = store.connection.execute(
         "SELECT seq, id, type, key, body FROM outbox WHERE seq > ? ORDER BY seq LIMIT ?",
         (seq, limit),
@@ -29,7 +29,7 @@ def position(store: Store, event_id: str) -> int | None:
 
 
 def head(store: Store) -> tuple[int, str | None]:
-    """The newest row and its CloudEvent's id: what a stream that begins now comes after."""
+    """The newest row and its CloudEvent's id: a stream that starts now follows them."""
     found = store.connection.execute(
         "SELECT seq, id FROM outbox ORDER BY seq DESC LIMIT 1"
     ).fetchone()
@@ -37,12 +37,12 @@ def head(store: Store) -> tuple[int, str | None]:
 
 
 def size(store: Store) -> int:
-    """Bytes that the journal holds."""
+    """The size of the journal in bytes."""
     return used(store.connection)
 
 
 def pending(store: Store) -> dict[str, Tracked]:
-    """What was announced and has not ended, drills too, each under its `partitionkey`."""
+    """All pending events, including drills, each under its `partitionkey`."""
     rows = store.connection.execute("SELECT key, body FROM tracked ORDER BY key")
     known = {**{key: decode_tracked(body) for key, body in rows}, **rehearsed(store)}
     return {safe_id(key): entry for key, entry in known.items() if entry.announced}
@@ -51,7 +51,7 @@ def pending(store: Store) -> dict[str, Tracked]:
 def latest(store: Store, limit: int = 200) -> list[dict[str, Any]]:
     """The last CloudEvent of each of the *limit* scheduled events that changed last, newest first.
 
-    It looks back over a bounded number of rows: the journal has other work to do.
+    It looks at a limited number of rows, so that the journal stays free for other work.
     """
     rows = store.connection.execute(
         "SELECT type, key, body FROM outbox ORDER BY seq DESC LIMIT ?", (_LOOK_BACK,)
@@ -66,7 +66,7 @@ def latest(store: Store, limit: int = 200) -> list[dict[str, Any]]:
 
 
 def history(store: Store, key: str) -> list[dict[str, Any]]:
-    """Every CloudEvent about one scheduled event, each with what the sinks did about it."""
+    """Every CloudEvent about one scheduled event, each with its deliveries."""
     rows = store.connection.execute(
         "SELECT seq, body FROM outbox WHERE key = ? ORDER BY seq LIMIT 1000", (key,)
     )
@@ -77,7 +77,7 @@ def history(store: Store, key: str) -> list[dict[str, Any]]:
 
 
 def outcomes(store: Store, approval_id: str) -> list[dict[str, Any]]:
-    """What was published about one approval, oldest first, as far back as it is looked."""
+    """What was published about one approval, oldest first, in a limited number of rows."""
     rows = store.connection.execute(
         "SELECT body FROM outbox WHERE type GLOB ? ORDER BY seq DESC LIMIT ?",
         (f"{PREFIX}approval.*", _LOOK_BACK),

@@ -1,4 +1,4 @@
-"""Votes, the messages that they came in, and the approvals that still wait for their event."""
+"""Votes, the messages that brought them, and the approvals that still wait for their event."""
 
 import json
 import sqlite3
@@ -13,14 +13,14 @@ from bridge.journal.store import Store, moment
 from bridge.policy.votes import Announced, Approval, Given, Vote
 
 MOST_KEYS = 100_000
-"""How many messages of unproved senders are remembered in the long run."""
+"""How many messages of unproved senders are remembered at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
     """Everything that one inbound message changes, written in one transaction.
 
-    `duties` tells of which events we must tell Azure from now on, and of which no longer.
+    `duties` says for which events we must tell Azure from now on, and for which we no longer must.
     """
 
     votes: Sequence[Vote] = ()
@@ -32,13 +32,13 @@ class Receipt:
 
 
 def seen(store: Store, key: str, event_key: str) -> bool:
-    """Whether this very message about this event was recorded before."""
+    """Whether this message about this event was recorded before."""
     sql = "SELECT 1 FROM approval_key WHERE key = ? AND event = ?"
     return store.connection.execute(sql, (key, event_key)).fetchone() is not None
 
 
 def receive(store: Store, receipt: Receipt, now: float) -> None:
-    """Record first; the transport is acknowledged when this has returned."""
+    """Record the message; the transport is acknowledged only after this returns."""
     with store.transaction() as db:
         db.executemany(
             "INSERT OR IGNORE INTO approval_key VALUES (?, ?, ?)",
@@ -55,7 +55,7 @@ def receive(store: Store, receipt: Receipt, now: float) -> None:
 
 
 def _write_votes(db: sqlite3.Connection, receipt: Receipt, now: float) -> None:
-    """One vote per event, life, approver and resource; a later one takes the place of it."""
+    """Write one vote per event, life, approver and resource; a later one replaces it."""
     db.executemany(
         "INSERT OR REPLACE INTO vote VALUES (?, ?, ?, ?, ?)",
         [(*_place(vote), _written(vote)) for vote in receipt.votes],
@@ -95,13 +95,13 @@ def is_crowded(store: Store, vote: Vote, most: int) -> bool:
 
 
 def votes_ever(store: Store, event_key: str) -> list[Vote]:
-    """All votes on an event, the latest life first, for those who look."""
+    """All votes on an event, the latest life first, for display."""
     sql = "SELECT body FROM vote WHERE event = ? ORDER BY life DESC, approver, resource"
     return [_read_vote(json.loads(row[0])) for row in store.connection.execute(sql, (event_key,))]
 
 
 def said_by(store: Store, approval_id: str) -> list[Vote]:
-    """The votes that stand because of one approval, by the id that people know."""
+    """The votes that came from one approval, by the id that people know."""
     rows = store.connection.execute("SELECT body FROM vote ORDER BY event, life")
     cast = [_read_vote(json.loads(body)) for (body,) in rows]
     return [vote for vote in cast if vote.approval == approval_id]
@@ -117,9 +117,9 @@ def _read_vote(body: dict[str, Any]) -> Vote:
 def end_wait(
     store: Store, number: int, receipt: Receipt, now: float, stray: Given | None = None
 ) -> None:
-    """An early approval has become a vote, or has waited long enough.
+    """Note that an early approval has become a vote, or has waited long enough.
 
-    What strangers say of events that nobody sees is not remembered: there is no end of it.
+    Messages from unproved senders about unknown events are forgotten: they could be endless.
     """
     with store.transaction() as db:
         db.execute("DELETE FROM early WHERE id = ?", (number,))
@@ -131,7 +131,7 @@ def end_wait(
 
 
 def lapse(store: Store, gone: Sequence[Vote], events: Sequence[CloudEvent], now: float) -> None:
-    """Votes on what is another event by now: with them goes the duty that they led to."""
+    """Delete votes on an event that has changed, and the duty that came from them."""
     with store.transaction() as db:
         for vote in gone:
             db.execute(
@@ -143,12 +143,12 @@ def lapse(store: Store, gone: Sequence[Vote], events: Sequence[CloudEvent], now:
 
 
 def born(store: Store) -> datetime | None:
-    """When this journal was begun: what was said before that, it cannot know."""
+    """When this journal was created: it cannot recognize any message from before that."""
     return moment(store.recall("born"))
 
 
 def forget(store: Store, before: datetime) -> None:
-    """Let go of what belongs to events that ended before then, or were never seen."""
+    """Delete what belongs to events that ended before then, or were never seen."""
     limit = before.astimezone(UTC).timestamp()
     needed = """SELECT key FROM tracked UNION SELECT key FROM ended WHERE at >= ?
         UNION SELECT event FROM drill"""
@@ -164,9 +164,9 @@ def forget(store: Store, before: datetime) -> None:
 
 
 def _forget_crowd(db: sqlite3.Connection) -> None:
-    """Of keys that nobody has proved the newest stay: a flood must not fill the journal.
+    """Keep only the newest keys of unproved senders: a flood must not fill the journal.
 
-    Those of proved names begin with U+001F.
+    Keys of proved names start with U+001F.
     """
     db.execute(
         """DELETE FROM approval_key WHERE key >= ' ' AND at < (
@@ -187,7 +187,7 @@ def early_one(store: Store, number: int) -> Given:
 
 
 def waiting(store: Store) -> list[tuple[int, str, datetime]]:
-    """The number, event and time of all that wait; what they say is not read for that."""
+    """The number, event and time of all waiting approvals, without reading their bodies."""
     rows = store.connection.execute("SELECT id, event, at FROM early ORDER BY id")
     return [(number, event, datetime.fromtimestamp(at, UTC)) for number, event, at in rows]
 

@@ -1,1 +1,1 @@
-"""Asking Azure: the wire format, the request budget, and where the endpoint is."""
+"""Requests to Azure: the wire format, the request budget, and where the endpoint is."""

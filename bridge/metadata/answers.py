@@ -1,4 +1,4 @@
-"""What an HTTP answer of the metadata service means, as values; pure, and never an exception."""
+"""What an HTTP answer of the metadata service means, as values; pure, never an exception."""
 
 import re
 from dataclasses import dataclass, replace
@@ -12,13 +12,13 @@ _DETAIL = 400
 _BLANKS = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
 _MEANINGS = {
-    400: ("bad-request", "it takes the request for malformed; check source.api_version"),
+    400: ("bad-request", "it considers the request malformed; check source.api_version"),
     401: ("forbidden", ""),
     403: ("forbidden", ""),
-    404: ("not-found", "it knows no scheduled events at this address; check source.endpoint"),
-    405: ("method-not-allowed", "it does not know this verb; check source.endpoint"),
-    410: ("updating", "it is being updated, which takes Azure up to 70 seconds"),
-    429: ("throttled", "the programs on this VM together ask more than 5 times a second"),
+    404: ("not-found", "it has no scheduled events at this address; check source.endpoint"),
+    405: ("method-not-allowed", "it does not support this method; check source.endpoint"),
+    410: ("updating", "it is being updated, which takes up to 70 seconds"),
+    429: ("throttled", "the programs on this VM send more than 5 requests per second in total"),
 }
 _PROTOCOL = (
     "Azure's Metadata Security Protocol seems to be on and does not list this program; add the "
@@ -38,14 +38,14 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The service took our StartRequests. It does not say that the scheduled event started."""
+    """The service accepted our StartRequests. That does not mean that the event started."""
 
     date: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SourceProblem:
-    """Why there is no answer to use. `reason` is a stable word, `detail` a sentence."""
+    """Why there is no usable answer. `reason` is a stable word, `detail` a sentence."""
 
     reason: str
     detail: str
@@ -55,13 +55,13 @@ class SourceProblem:
     date: datetime | None = None
 
 
-OUTDATED = SourceProblem("outdated", "The document is not the one by which this was decided.")
-"""Nobody was asked: the next document brings news, and what follows from it."""
+OUTDATED = SourceProblem("outdated", "The document has changed since this was decided.")
+"""No request was sent: the next document brings news and a new decision."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came over the wire. `broken` says why the body could not be read to its end."""
+    """What came over the wire. `broken` says why the body could not be read completely."""
 
     status: int
     body: bytes = b""
@@ -96,15 +96,15 @@ def read_instance(reply: Reply) -> Instance | SourceProblem:
 
 
 def read_accepted(reply: Reply) -> Accepted | SourceProblem:
-    """The body of a 200 is documented nowhere, so nothing here looks at it."""
+    """Ignore the body of a 200: it is not documented."""
     return Accepted(reply.date) if reply.status == 200 else problem(reply, posted=True)
 
 
 def problem(reply: Reply, *, posted: bool = False) -> SourceProblem:
-    """The problem that a status means, in words, with what the service itself says about it."""
+    """Explain a status in words, with the service's own message."""
     reason, meaning = _meaning(reply.status)
     if posted and reply.status == 400:
-        meaning = "it takes the request for malformed, or the scheduled event is gone"
+        meaning = "it considers the request malformed, or the scheduled event is gone"
     said = _said(reply.body)
     parts = (f"The metadata service answered {reply.status}", meaning, said and f"it says: {said}")
     return SourceProblem(
@@ -112,20 +112,20 @@ def problem(reply: Reply, *, posted: bool = False) -> SourceProblem:
         sentence(": ".join(part for part in parts if part)),
         status=reply.status,
         retry_after=reply.retry_after,
-        # A POST may be refused because its scheduled event has just gone: nobody's mistake.
+        # A POST may be refused because its scheduled event has just ended, which is no mistake.
         configuration=reply.status == 405 or (reply.status == 400 and not posted),
         date=reply.date,
     )
 
 
 def sentence(text: str) -> str:
-    """One bounded line that ends in a full stop, whatever the far side put into it."""
+    """One line of limited length that ends in a full stop, whatever the server sent."""
     line = _BLANKS.sub(" ", text).encode("utf-8", "replace").decode().strip().rstrip(".")
     return f"{line}." if len(line) < _DETAIL else f"{line[: _DETAIL - 1]}…"
 
 
 def parse_retry_after(text: str | None, now: datetime) -> float | None:
-    """Seconds to wait, at most ten, from a number or an HTTP date; None for anything else."""
+    """Seconds to wait, at most ten, from a number or an HTTP date; else None."""
     text = (text or "").strip()
     if not text:
         return None
@@ -138,7 +138,7 @@ def parse_retry_after(text: str | None, now: datetime) -> float | None:
 
 
 def parse_date(text: str | None) -> datetime | None:
-    """A `Date` header in UTC; None for what is absent or no date."""
+    """A `Date` header in UTC; None when it is absent or not a date."""
     try:
         return parse_time(text)
     except (ValueError, OverflowError):
@@ -153,7 +153,7 @@ def received(
     retry_after: str | None = None,
     broken: SourceProblem | None = None,
 ) -> Reply:
-    """Read the headers; an HTTP date in Retry-After is measured by the service's own clock."""
+    """Read the headers; an HTTP date in Retry-After is relative to the service's clock."""
     moment = parse_date(date)
     wait = parse_retry_after(retry_after, moment or datetime.now(UTC))
     return Reply(status, body, moment, wait, broken)
@@ -176,7 +176,7 @@ def _payload(reply: Reply) -> _Payload | SourceProblem:
 
 
 def _unusable(reply: Reply, reason: str, why: object) -> SourceProblem:
-    what = {"not-json": "something that is not JSON", "wrong-shape": "JSON of another shape"}
+    what = {"not-json": "something that is not JSON", "wrong-shape": "unexpected JSON"}
     text = f"The metadata service answered 200 with {what[reason]}: {why}"
     return SourceProblem(reason, sentence(text), status=reply.status, date=reply.date)
 
@@ -186,14 +186,14 @@ def _meaning(status: int) -> tuple[str, str]:
     if reason:
         return reason, meaning or _PROTOCOL
     if 300 <= status < 400:
-        return "redirected", "it points elsewhere, where the bridge never goes"
+        return "redirected", "it redirects, and the bridge never follows redirects"
     if 500 <= status < 600:
-        return "server-error", "it has trouble of its own"
+        return "server-error", "it has an internal problem"
     return "unexpected-status", "Azure does not use this status here; check source.endpoint"
 
 
 def _said(body: bytes) -> str:
-    """What an error body holds in `error` and `newest-versions`, if it is one of Azure's."""
+    """The `error` and `newest-versions` of an error body, if it is one of Azure's."""
     try:
         payload = decode(body)
     except ValueError:

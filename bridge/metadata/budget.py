@@ -1,4 +1,4 @@
-"""At most so many requests in any second: Azure allows five, for all programs of a VM together."""
+"""Limit requests per second: Azure allows five, for all programs on a VM together."""
 
 import asyncio
 import time
@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 
 class Budget:
-    """A sliding window, in the order of arrival. Share one among all that talk to the endpoint."""
+    """A sliding window, first come, first served. Share one among all users of the endpoint."""
 
     def __init__(
         self,
@@ -24,7 +24,7 @@ class Budget:
         self._queue = asyncio.Lock()
 
     async def take(self) -> None:
-        """Return when one more request may leave."""
+        """Return when one more request may be sent."""
         async with self._queue:
             while (wait := self._wait()) > 0:
                 await self._sleep(wait)

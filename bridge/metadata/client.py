@@ -1,4 +1,4 @@
-"""The endpoint's wire format: read the document, approve, and ask which VM this is."""
+"""The client of the endpoint: read the document, approve, and ask which VM this is."""
 
 import asyncio
 import json
@@ -28,7 +28,7 @@ __all__ = ["OUTDATED", "Accepted", "Answer", "Budget", "Metadata", "SourceProble
 
 LARGEST_BODY = 1024 * 1024
 INSTANCE_VERSION = "2021-02-01"
-"""Versions are per category: `/metadata/instance` does not know those of scheduled events."""
+"""Versions are per category: `/metadata/instance` does not accept those of scheduled events."""
 _DISABLED_AFTER = 24 * 3600.0
 _ECHOES_INCARNATION = "2017-03-01"
 _HEADERS = {
@@ -38,14 +38,15 @@ _HEADERS = {
     "Accept-Encoding": "identity",
 }
 _FAR_SIDE = (aiohttp.ClientError, OSError, ValueError)
-"""All that aiohttp raises for what a server does; a timeout is an OSError."""
+"""Everything that aiohttp raises because of a server; a timeout is an OSError."""
 
 
 class Metadata:
-    """One endpoint, one connection, one request at a time; no proxy and no redirect, ever.
+    """One endpoint, one connection, one request at a time; never a proxy or a redirect.
 
-    Nothing that the far side does raises: it comes back as a `SourceProblem`. Azure takes up to two
-    minutes for the first answer, and again after a day of silence; `first_timeout` is for that.
+    Whatever the server does, nothing raises: a failure is returned as a `SourceProblem`. Azure
+    takes up to two minutes for the first answer, and again after a day without requests;
+    `first_timeout` is for that.
     """
 
     def __init__(
@@ -99,7 +100,7 @@ class Metadata:
     ) -> Accepted | SourceProblem:
         """Tell Azure that these scheduled events may start; ids in Azure's own spelling.
 
-        Goes before all reads that still wait. Only 2017-03-01 gets the incarnation, as received.
+        It goes before all waiting reads. Only 2017-03-01 gets the incarnation, as received.
         """
         requests: dict[str, object] = {"StartRequests": [{"EventId": id_} for id_ in event_ids]}
         if self.api_version == _ECHOES_INCARNATION and incarnation is not None:
@@ -127,7 +128,7 @@ class Metadata:
         self, method: str, url: str, timeout: float, body: bytes | None = None
     ) -> Reply | SourceProblem:
         if self._session is None:
-            raise RuntimeError("Metadata is used outside of its `async with`")
+            raise RuntimeError("Metadata must be used inside its `async with`")
         async with self._wire:
             await self._budget.take()
             try:
@@ -165,7 +166,7 @@ async def _body(response: aiohttp.ClientResponse) -> tuple[bytes, SourceProblem 
             body += chunk
             if len(body) > LARGEST_BODY:
                 response.close()
-                text = f"The metadata service answered more than {LARGEST_BODY} bytes"
+                text = f"The metadata service sent more than {LARGEST_BODY} bytes"
                 return b"", SourceProblem("too-large", sentence(text), status=response.status)
     except _FAR_SIDE as error:
         return b"", _failure(error, str(response.url), status=response.status)
@@ -173,26 +174,26 @@ async def _body(response: aiohttp.ClientResponse) -> tuple[bytes, SourceProblem 
 
 
 def _failure(error: Exception, url: str, status: int | None = None) -> SourceProblem:
-    """Translate what aiohttp raises; the order matters, for its classes overlap."""
+    """Translate what aiohttp raises; the order matters because its classes overlap."""
     where = _where(url)
     match error:
         case aiohttp.ConnectionTimeoutError():
-            reason, what = "unreachable", f"Nothing at {where} took the connection in time"
+            reason, what = "unreachable", f"Nothing at {where} accepted the connection in time"
         case aiohttp.ClientConnectorError() | aiohttp.InvalidURL():
             reason, what = "unreachable", f"No connection to {where}: {error}"
         case TimeoutError():
             reason, what = "timeout", f"The metadata service at {where} did not answer in time"
         case aiohttp.ClientPayloadError():
-            reason, what = "truncated", f"The answer from {where} broke off or is garbled"
+            reason, what = "truncated", f"The answer from {where} is incomplete or garbled"
         case OSError() | aiohttp.ClientConnectionError():
             reason, what = "reset", f"{where} closed the connection without an answer"
         case _:
-            reason, what = "not-http", f"What {where} answered is not HTTP: {error}"
+            reason, what = "not-http", f"The answer from {where} is not HTTP: {error}"
     return SourceProblem(reason, sentence(what), status=status)
 
 
 def _where(url: str) -> str:
-    """The endpoint for a person: without the path, and without a password that it may hold."""
+    """The endpoint for people to read: without the path, and without a password in it."""
     try:
         return str(URL(url).origin())
     except ValueError:

@@ -1,4 +1,4 @@
-"""Where the endpoint is: the well-known address, or what DHCP and the kernel know of the host."""
+"""Find the endpoint: the well-known address, or the host address from DHCP and the kernel."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -29,7 +29,7 @@ _LARGEST_FILE = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A place where the endpoint may be. A refused one is shown to people, and never contacted."""
+    """A possible address of the endpoint. A refused one is reported, but never contacted."""
 
     url: str
     origin: str
@@ -38,7 +38,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What became of a candidate, in words for `seb check --connect` and the log."""
+    """The result for a candidate, in words for `seb check --connect` and the log."""
 
     candidate: Candidate
     verdict: str
@@ -57,9 +57,9 @@ async def discover(
     probe: Probe | None = None,
     budget: Budget | None = None,
 ) -> tuple[Candidate | None, list[Attempt]]:
-    """Ask the candidates in turn and return the first that is the endpoint, and all attempts.
+    """Try the candidates in turn; return the first that is the endpoint, and all attempts.
 
-    None when nothing answers. A configured URL is taken as it is, without a request.
+    The first is None when nothing answers. A configured URL is used as it is, without a request.
     """
     if configured is not None:
         candidate = Candidate(configured.rstrip("/"), "configured")
@@ -76,7 +76,7 @@ async def discover(
 
 
 def asker(api_version: str, budget: Budget) -> Probe:
-    """The real probe: one GET, with little time to connect and much to answer."""
+    """The real probe: one GET, with a short time to connect and a long time to answer."""
 
     async def ask(candidate: Candidate) -> Answer | SourceProblem:
         async with Metadata(candidate.url, api_version, budget=budget) as metadata:
@@ -86,7 +86,7 @@ def asker(api_version: str, budget: Budget) -> Probe:
 
 
 def candidates(*, remembered: str | None = None, root: Path = Path("/")) -> list[Candidate]:
-    """All places worth asking, the likeliest first, each URL once."""
+    """All candidates, the most likely first, each URL once."""
     unique: dict[str, Candidate] = {}
     for candidate in _candidates(remembered, root):
         unique.setdefault(candidate.url, candidate)
@@ -106,7 +106,7 @@ def _candidates(remembered: str | None, root: Path) -> Iterator[Candidate]:
 
 
 def leased(root: Path) -> list[tuple[Path, IPv4Address]]:
-    """The lease files that hold an address in option 245, in force now."""
+    """The lease files with an address in option 245 that is valid now."""
     now = datetime.now(UTC)
     found = [(path, networkd_address(_text(path))) for path in sorted(root.glob(NETWORKD))]
     for pattern in DHCLIENT:
@@ -116,7 +116,7 @@ def leased(root: Path) -> list[tuple[Path, IPv4Address]]:
 
 
 def _at(address: IPv4Address, origin: str) -> Iterator[Candidate]:
-    """Microsoft's own samples disagree on the port of the host: 80 in one, 8080 in the other."""
+    """Try both ports: Microsoft's samples disagree, with 80 in one and 8080 in the other."""
     url = f"http://{address}"
     refused = not _trusted(url)
     yield Candidate(url, origin, refused=refused)
@@ -125,7 +125,7 @@ def _at(address: IPv4Address, origin: str) -> Iterator[Candidate]:
 
 
 def _trusted(url: str) -> bool:
-    """DHCP can be spoofed: an address outside of Azure's own is not spoken to."""
+    """Whether the address is one of Azure's. No other is contacted: DHCP can be spoofed."""
     try:
         address = IPv4Address(urlsplit(url).hostname or "")
     except ValueError:
@@ -141,12 +141,12 @@ def _text(path: Path) -> str:
 
 async def _attempt(candidate: Candidate, ask: Probe) -> Attempt:
     if candidate.refused:
-        verdict = "refused: only 168.63.129.16 and 169.254.0.0/16 are Azure's"
+        verdict = "refused: Azure uses only 168.63.129.16 and 169.254.0.0/16"
         return Attempt(candidate, verdict, chosen=False)
     answer = await ask(candidate)
     if isinstance(answer, SourceProblem):
         stays = _is_well_known(candidate) and answer.reason != "unreachable"
-        said = "there, and kept in spite of a problem" if stays else "not the endpoint"
+        said = "found, and kept despite a problem" if stays else "not the endpoint"
         return Attempt(candidate, f"{said}: {answer.detail}", chosen=stays)
     if answer.document is None and not answer.empty:
         # 304, though we never ask conditionally.

@@ -1,4 +1,4 @@
-"""Azure's host address in what DHCP clients and the kernel write down: option 245; pure."""
+"""Read Azure's host address (option 245) from DHCP leases, and from the kernel's routes; pure."""
 
 import re
 from collections.abc import Iterator
@@ -24,13 +24,13 @@ _HOST_IN_ROUTES = "10813FA8"  # 168.63.129.16, little-endian as the kernel print
 
 
 def networkd_address(text: str) -> IPv4Address | None:
-    """Option 245 of a lease of systemd-networkd; the file goes when the lease does."""
+    """Option 245 of a systemd-networkd lease; the file is deleted when the lease ends."""
     found = _NETWORKD_LINE.findall(text)
     return IPv4Address(bytes.fromhex(found[-1])) if found else None
 
 
 def dhclient_address(text: str, now: datetime) -> IPv4Address | None:
-    """Option 245 of the last lease in a file of dhclient that has it and is not over."""
+    """Option 245 of the last lease in a dhclient file that has it and has not expired."""
     address = None
     for block in _blocks(text):
         option = _OPTION.search(block)
@@ -40,13 +40,13 @@ def dhclient_address(text: str, now: datetime) -> IPv4Address | None:
 
 
 def routes_to_host(text: str) -> bool:
-    """Whether the kernel has a route to 168.63.129.16 itself, as Azure's DHCP gives it."""
+    """Whether the kernel has a host route to 168.63.129.16, which Azure's DHCP sets."""
     rows = (line.split() for line in text.splitlines())
     return any(len(row) > 1 and row[1].upper() == _HOST_IN_ROUTES for row in rows)
 
 
 def _blocks(text: str) -> Iterator[str]:
-    """The insides of `lease { … }`; one that is still being written has no end, and is none."""
+    """The contents of each `lease { … }`; one without an end is still being written: skip it."""
     block: list[str] | None = None
     for line in map(str.strip, text.splitlines()):
         if line.startswith("lease") and line.endswith("{"):

@@ -1,6 +1,6 @@
-"""What differs between operating systems, behind one set of names: POSIX, and its Windows twin.
+"""What differs between operating systems, under the same names for POSIX and Windows.
 
-Nothing outside this package asks which system it runs on.
+Only this package checks which system it runs on.
 """
 
 import sys

@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from aiohttp.web import AppRunner, BaseSite
 
 SOCKET = "control.sock"
-# The kernel's limit is 108 bytes, elsewhere 104. Bridge and commands must agree on the place, so it
+# The limit is 108 bytes on Linux, elsewhere 104. Bridge and commands must agree on the path, so it
 # cannot depend on a variable such as TMPDIR.
 LONGEST_PATH = 100
-SHORT_PATHS = Path("/tmp")  # noqa: S108  what stands in it is private, and checked
+SHORT_PATHS = Path("/tmp")  # noqa: S108  what we put there is private, and checked
 
 
 def control_address(state_dir: Path) -> str:
-    """The path of the socket; when it is too long for the kernel, a short one made from it.
+    """The path of the socket; if it is too long for the kernel, a short path derived from it.
 
-    Raises PermissionError when somebody else has put a trap at the short path.
+    Raises PermissionError when another user owns the short path.
     """
     path = os.path.realpath(state_dir / SOCKET)
     if len(os.fsencode(path)) <= LONGEST_PATH:
@@ -52,14 +52,14 @@ def _group_id(name: str) -> int:
 
 
 async def serve_control(runner: "AppRunner", address: str, group: str | None) -> "BaseSite":
-    """Serve *runner*'s application at *address*, for the owner and, if given, for *group*.
+    """Serve *runner*'s application at *address*, for the owner and for *group*, if given.
 
-    Raises OSError when the socket cannot be made, and `AlreadyRunning` when somebody answers there.
+    Raises OSError when it cannot create the socket, and `AlreadyRunning` when a bridge answers.
     """
     from aiohttp import web  # noqa: PLC0415  commands start faster without it
 
     class Site(web.SockSite):
-        """A site that takes its socket file away when it stops."""
+        """A site that deletes its socket file when it stops."""
 
         async def stop(self) -> None:
             await super().stop()
@@ -85,7 +85,7 @@ def _bound(path: Path, group_id: int | None) -> socket.socket:
     _clear(path)
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        # Linux gives the file the mode of the descriptor, so it is never open to more than that.
+        # Linux gives the file the mode of the descriptor, so it is never open to others.
         os.fchmod(sock.fileno(), 0o600)
         sock.bind(str(path))
         path.chmod(0o600)
@@ -112,7 +112,7 @@ def _short_directory(path: Path, group_id: int | None) -> None:
 
 
 def _refuse_strangers(directory: Path, state_dir: Path) -> None:
-    """Anybody may make a directory there: trust root, ourselves, and the owner of *state_dir*."""
+    """Trust only root, ourselves and the owner of *state_dir*: anyone may create a directory."""
     trusted = {0, os.geteuid()}
     with suppress(OSError):
         trusted.add(state_dir.stat().st_uid)
@@ -127,7 +127,7 @@ def _remove(address: str) -> None:
 
 
 def _clear(path: Path) -> None:
-    """Take away a socket that a dead process left; refuse to touch anything else."""
+    """Delete a socket that a dead process left; refuse to touch anything else."""
     try:
         mode = path.lstat().st_mode
     except FileNotFoundError:
@@ -142,12 +142,12 @@ def _clear(path: Path) -> None:
             path.unlink(missing_ok=True)
             return
         except OSError as error:
-            raise AlreadyRunning(f"{path} does not answer, but somebody holds it") from error
+            raise AlreadyRunning(f"{path} does not answer, but a process holds it") from error
     raise AlreadyRunning(f"a bridge already answers at {path}")
 
 
 def peer_user(end: socket.socket) -> int | None:
-    """The user id at the other end of a control connection, where the system tells."""
+    """The user id at the other end of a control connection, if the system reports it."""
     option = getattr(socket, "SO_PEERCRED", None)
     if option is None:
         return None

@@ -1,4 +1,4 @@
-"""One process for each state directory: the refusal, and the lock file that says who holds it."""
+"""One process per state directory: the error, and the lock file that names the holder."""
 
 from pathlib import Path
 

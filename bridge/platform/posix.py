@@ -17,17 +17,17 @@ _STOP = (signal.SIGINT, signal.SIGTERM)
 
 
 def config_file() -> Path:
-    """Where the configuration stands when nobody says otherwise."""
+    """The default path of the configuration."""
     return CONFIG_FILE
 
 
 def state_dirs() -> list[Path]:
-    """Where a bridge may keep its state, best first; commands look for its socket in this order."""
+    """Possible state directories, best first; commands look for the socket in this order."""
     return [SYSTEM_STATE, *_user_state()]
 
 
 def default_state_dir() -> Path:
-    """The first of `state_dirs` that we can write, made if need be; else the first."""
+    """The first of `state_dirs` that we can write, created if necessary; else the first."""
     for path in state_dirs():
         with suppress(OSError):
             if os.access(private_directory(path), os.W_OK | os.X_OK):
@@ -36,7 +36,7 @@ def default_state_dir() -> Path:
 
 
 def _user_state() -> list[Path]:
-    """The home comes from the user database: the environment is not ours to read."""
+    """In the home directory of the user database: only `config` reads the environment."""
     import pwd  # noqa: PLC0415  not everywhere
 
     try:
@@ -47,15 +47,15 @@ def _user_state() -> list[Path]:
 
 
 def private_directory(path: Path) -> Path:
-    """Make *path* for its owner alone; one that exists keeps the mode it was given."""
+    """Create *path* for its owner only; an existing directory keeps its mode."""
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     return path
 
 
 def private_file(path: Path) -> None:
-    """Make an empty file for its owner alone, whatever the umask; one that exists is left alone.
+    """Create an empty file for its owner only, whatever the umask; leave an existing file alone.
 
-    Where that cannot be, whoever opens it next will say why.
+    If that fails, the next one to open the file reports why.
     """
     with suppress(OSError):
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -64,7 +64,7 @@ def private_file(path: Path) -> None:
 
 
 def open_to_others(path: Path) -> bool:
-    """Whether anybody but its owner has a right to *path*, and may get to where it is."""
+    """Whether anyone but its owner has access to *path* and to the directories above it."""
     try:
         return all(place.stat().st_mode & 0o077 for place in (path, path.parent))
     except OSError:
@@ -75,8 +75,8 @@ def open_to_others(path: Path) -> bool:
 def lock(state_dir: Path) -> Generator[None]:
     """Hold *state_dir* for this process, or raise `AlreadyRunning`.
 
-    The kernel lets go when the process ends, in whatever way. The file stays: to delete it would
-    let two processes lock two files of one name. Raises OSError when it cannot be written.
+    The kernel releases the lock when the process ends, in any way. The file stays: deleting it
+    would let two processes lock two files of one name. Raises OSError when it cannot be written.
     """
     import fcntl  # noqa: PLC0415  not everywhere
 
@@ -92,21 +92,21 @@ def lock(state_dir: Path) -> Generator[None]:
         try:
             yield
         finally:
-            # For all copies of the descriptor: a child that is just being started has one.
+            # Unlock all copies of the descriptor: a child that is just starting has one.
             fcntl.flock(descriptor, fcntl.LOCK_UN)
     finally:
         os.close(descriptor)
 
 
 def _write_pid(descriptor: int) -> None:
-    """Say who holds the lock. It holds without that, so a full disk is no reason to stop."""
+    """Write who holds the lock. The lock works without it, so a full disk does not matter."""
     with suppress(OSError):
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
 
 
 def boot_id() -> str | None:
-    """What tells one boot of this machine from the next."""
+    """An id that differs between boots of this machine."""
     try:
         return BOOT_ID.read_text(encoding="ascii").strip() or None
     except (OSError, ValueError):
@@ -115,9 +115,9 @@ def boot_id() -> str | None:
 
 @contextmanager
 def signals(stop: Callable[[], object], reload: Callable[[], object]) -> Generator[None]:
-    """Call *stop* at the first SIGINT or SIGTERM, and *reload* at each SIGHUP, in the event loop.
+    """Call *stop* on the first SIGINT or SIGTERM, and *reload* on each SIGHUP, in the event loop.
 
-    The second SIGINT or SIGTERM ends the process at once: somebody has lost patience.
+    The second SIGINT or SIGTERM ends the process immediately: someone has lost patience.
     """
     loop = asyncio.get_running_loop()
     before = {number: signal.getsignal(number) for number in (*_STOP, signal.SIGHUP)}
@@ -140,7 +140,7 @@ def signals(stop: Callable[[], object], reload: Callable[[], object]) -> Generat
 
 
 def plain_environment() -> dict[str, str]:
-    """What every program needs, and nothing that our own environment holds."""
+    """The variables that every program needs, and nothing else from our own environment."""
     import pwd  # noqa: PLC0415  not everywhere
 
     try:
@@ -151,18 +151,18 @@ def plain_environment() -> dict[str, str]:
 
 
 def own_group() -> dict[str, bool]:
-    """How to start a program so that it leads a group of its own, as keys for `subprocess`."""
+    """Keyword arguments for `subprocess` that start a program in its own process group."""
     return {"start_new_session": True}
 
 
 def end_group(leader: int, *, at_once: bool) -> None:
-    """Ask a program and all that it started to end, or end them."""
+    """Ask a program and all its children to end, or kill them."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(leader, signal.SIGKILL if at_once else signal.SIGTERM)
 
 
 def group_lives(leader: int) -> bool:
-    """Whether anybody of the group is left, when its leader is gone."""
+    """Whether any process of the group is left after its leader has ended."""
     try:
         os.killpg(leader, 0)
     except ProcessLookupError:
@@ -173,7 +173,7 @@ def group_lives(leader: int) -> bool:
 
 
 def _more_than_zombies(group: int) -> bool:
-    """A zombie has ended, even if nobody asks how; where /proc does not tell them, they count."""
+    """Whether a live process is left; without /proc, zombies count as alive."""
     told = False
     for path in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):

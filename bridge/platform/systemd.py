@@ -1,4 +1,4 @@
-"""systemd's protocol with its services: readiness, status and watchdog; silent without systemd.
+"""systemd's protocol for services: readiness, status and watchdog; does nothing without systemd.
 
 Its three environment variables belong to that protocol, not to the configuration.
 """
@@ -9,7 +9,7 @@ from contextlib import suppress
 
 
 def notify(state: str) -> bool:
-    """Send *state*, such as `READY=1`, to systemd; False when nobody is there to hear it."""
+    """Send *state*, such as `READY=1`, to systemd; False when systemd is not listening."""
     address = os.environ.get("NOTIFY_SOCKET", "")
     if address[:1] not in {"/", "@"} or not hasattr(socket, "AF_UNIX"):
         return False

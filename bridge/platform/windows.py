@@ -1,4 +1,4 @@
-"""The Windows twin of `posix` and `control_socket`: ProgramData, a lock byte, a named pipe."""
+"""Windows, as `posix` and `control_socket`: ProgramData, a lock byte, a named pipe."""
 
 import asyncio
 import hashlib
@@ -39,18 +39,18 @@ def default_state_dir() -> Path:
 
 
 def private_directory(path: Path) -> Path:
-    """Make *path*; who may enter it is inherited from the directory above."""
+    """Create *path*; its permissions are inherited from the directory above."""
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     return path
 
 
 def private_file(path: Path) -> None:
-    """Who may read it is inherited from its directory, so there is nothing to make beforehand."""
+    """Do nothing: the file inherits its permissions from its directory."""
     del path
 
 
 def open_to_others(path: Path) -> bool:
-    """Modes tell nothing here."""
+    """Always False: modes mean nothing on Windows."""
     del path
     return False
 
@@ -72,7 +72,7 @@ def lock(state_dir: Path) -> Generator[None]:
 
 
 def boot_id() -> str | None:
-    """The minute of the boot: the clock may be corrected a little, so not the second."""
+    """The minute of the boot; not the second, because the clock may be corrected a little."""
     ctypes: Any = import_module("ctypes")
     try:
         ticks = ctypes.windll.kernel32.GetTickCount64
@@ -84,7 +84,7 @@ def boot_id() -> str | None:
 
 @contextmanager
 def signals(stop: Callable[[], object], reload: Callable[[], object]) -> Generator[None]:
-    """Call *stop* at the first Ctrl-C or Ctrl-Break; there is no signal for *reload* here."""
+    """Call *stop* on the first Ctrl-C or Ctrl-Break; Windows has no signal for *reload*."""
     del reload
     loop = asyncio.get_running_loop()
     numbers = [signal.SIGINT, getattr(signal, "SIGBREAK", signal.SIGTERM)]
@@ -136,7 +136,7 @@ def peer_user(end: object) -> None:
 
 
 def plain_environment() -> dict[str, str]:
-    """Without SystemRoot not even a socket can be opened."""
+    """Include SystemRoot: without it, not even a socket can be opened."""
     root = os.environ.get("SYSTEMROOT", r"C:\Windows")
     system = f"{root}\\System32"
     return {
@@ -151,7 +151,7 @@ def own_group() -> dict[str, int]:
 
 
 def end_group(leader: int, *, at_once: bool) -> None:
-    """Only consoles hear the polite word; the other one reaches the whole tree."""
+    """Ask (works only with a console), or kill the whole process tree."""
     if not at_once:
         with suppress(OSError):
             os.kill(leader, getattr(signal, "CTRL_BREAK_EVENT", signal.SIGTERM))
@@ -166,6 +166,6 @@ def end_group(leader: int, *, at_once: bool) -> None:
 
 
 def group_lives(leader: int) -> bool:
-    """There is no asking: what outlives its leader is not found any more."""
+    """Always False: Windows cannot find processes that outlive their leader."""
     del leader
     return False

@@ -1,13 +1,13 @@
-"""THE PLUGIN INTERFACE: what a sink, a format and an approval source are, and how they are found.
+"""The plugin interface: what a sink, a format and an approval source are, and how to find them.
 
 A sink connects, sends and closes. It does not loop, back off, count or log deliveries: the bridge
 does that, once, for all of them. To write one, write a `Settings` class with its keys and an async
 context manager that yields `send`, join them in a `SinkPlugin`, and name that in the entry-point
 group `scheduled_events_bridge.sinks`. An approval source is the same in the other direction: it
-yields deliveries, and is found in `scheduled_events_bridge.approvals`. A format says a CloudEvent
-in other words; it is pure, and found in `scheduled_events_bridge.formats`.
+yields deliveries, and is found in `scheduled_events_bridge.approvals`. A format encodes a
+CloudEvent in another way; it is pure, and found in `scheduled_events_bridge.formats`.
 
-Read `sinks` first, then `formats` and `sources`. `placeholders` fills the VM's names into topics
+Read `sinks` first, then `formats` and `sources`. `placeholders` puts the VM's names into topics
 and paths, `entry_points` finds plugins, and `credentials` is what several of them log in with.
 """
 
@@ -128,7 +128,7 @@ _LATE = {
 
 
 def __getattr__(name: str) -> Any:
-    """Credentials, signatures and processes are imported when a plugin asks for them: few do."""
+    """Import credentials, signatures and processes only when a plugin needs them: few do."""
     for module, names in _LATE.items():
         if name in names:
             return getattr(import_module(module), name)

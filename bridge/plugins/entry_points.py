@@ -1,4 +1,4 @@
-"""How plugins are found: by entry point, ours in the same way as anyone's."""
+"""Find plugins by entry point; ours and third-party ones in the same way."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -12,15 +12,15 @@ P = TypeVar("P")
 
 @cache
 def installed(group: str) -> Mapping[str, EntryPoint]:
-    """Looked up once: it means to open a file of every package that is installed."""
+    """Looked up only once: it opens a file of every installed package."""
     return {point.name: point for point in entry_points(group=group)}
 
 
 def find(group: str, word: str, kind: str, wanted: type[P]) -> P:
-    """Return the plugin *kind* of a group, importing its module, or say why not."""
+    """Return the plugin *kind* of a group and import its module, or raise `Misconfigured`."""
     known = installed(group)
     if kind not in known:
-        # It may have been installed since we looked, and be asked for by a reload.
+        # It may have been installed since the lookup, and a reload asks for it.
         installed.cache_clear()
         known = installed(group)
     if kind not in known:

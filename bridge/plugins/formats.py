@@ -1,4 +1,4 @@
-"""What a format is: a pure way to say a CloudEvent in other words, usable with any sink."""
+"""What a format is: a pure encoder of CloudEvents that works with any sink."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ FORMATS = "scheduled_events_bridge.formats"
 
 
 class FormatSettings(Settings):
-    """The keys of a format. One that has none of its own can be written as its name alone."""
+    """The keys of a format. A format without keys of its own can be written as its name alone."""
 
     type: str
 
@@ -27,10 +27,10 @@ def _everything(_: CloudEvent) -> bool:
 class Format:
     """A format, ready for use.
 
-    `encode` gives the bytes, and raises `Rejected` when there are none for this CloudEvent.
-    What it does not want is left out, as by a filter: a pager has no words for a snapshot.
-    `begins` is how each of its texts begins, so that half of one is known for what it is; empty
-    when nobody can say.
+    `encode` returns the bytes, or raises `Rejected` when it cannot encode this CloudEvent.
+    CloudEvents that it does not want are left out, as by a filter: a pager has no use for a
+    snapshot. `begins` is how each of its texts starts, so that an incomplete one is recognized;
+    empty when that is unknown.
     """
 
     encode: Callable[[CloudEvent], bytes]
@@ -39,7 +39,7 @@ class Format:
     begins: bytes = b""
 
     def encode_each(self, batch: Sequence[CloudEvent]) -> list[bytes | Rejected]:
-        """The bytes of each, or why there are none; one that cannot be said hinders no other."""
+        """The bytes of each, or why there are none; a failure does not affect the others."""
         return [self._try(cloudevent) for cloudevent in batch]
 
     def _try(self, cloudevent: CloudEvent) -> bytes | Rejected:
@@ -54,7 +54,7 @@ F = TypeVar("F", bound=FormatSettings)
 
 @dataclass(frozen=True, slots=True)
 class FormatPlugin(Generic[F]):
-    """A type of format: its keys, how to make one, and what `stale` is unless it is given."""
+    """A type of format: its keys, how to create one, and its default for `stale`."""
 
     settings: type[F]
     open: Callable[[F], Format]
@@ -66,14 +66,14 @@ def installed_formats() -> Mapping[str, EntryPoint]:
 
 
 def find_format(kind: str) -> FormatPlugin[Any]:
-    """Return the plugin for the format *kind*, importing its module, or say why not."""
+    """Return the plugin for the format *kind* and import its module, or raise `Misconfigured`."""
     return find(FORMATS, "format", kind, FormatPlugin)
 
 
 def read_format(written: object) -> FormatSettings:
     """The settings of a format from its name alone, or from a mapping with its type and keys.
 
-    Raises `Misconfigured`, or pydantic's `ValidationError` for what its own keys have wrong.
+    Raises `Misconfigured`, or pydantic's `ValidationError` for errors in its own keys.
     """
     if isinstance(written, FormatSettings):
         return written
@@ -82,7 +82,7 @@ def read_format(written: object) -> FormatSettings:
 
 
 def format_data(written: object) -> Mapping[str, Any]:
-    """What stands under `format`, as a mapping with a type."""
+    """The value of `format`, as a mapping with a type."""
     data = {"type": written} if isinstance(written, str) else written
     if not isinstance(data, Mapping) or not isinstance(data.get("type"), str):
         there_are = ", ".join(sorted(installed_formats()))

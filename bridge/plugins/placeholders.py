@@ -1,4 +1,4 @@
-"""Where the bridge runs, as templates in topics, client ids and paths may name it."""
+"""Placeholders such as `{vm_name}` in topics, client ids and paths."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -11,15 +11,15 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._~()-]")
 
 
 def _unheard(_: Unavailable) -> None:
-    """Nobody wants to know."""
+    """Do nothing: no one listens."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the bridge runs, for `{vm_name}` and its like in topics, client ids and paths.
+    """Where the bridge runs: the values of `{vm_name}` and other placeholders.
 
-    `sink` is what the sink itself is called in the configuration. It may call `lost` when it learns
-    between two batches that the far side is gone: then it is entered anew at once.
+    `sink` is the sink's name in the configuration. A sink may call `lost` when it learns between
+    two batches that the connection is gone: then it is entered again immediately.
     """
 
     names: Mapping[str, str | None] = field(default_factory=dict)
@@ -29,9 +29,9 @@ class Place:
     NAMES = ("observer", "vm_name", "vm_id", "subscription", "resource_group", "location")
 
     def fill(self, template: str, **more: str) -> str:
-        """Put the names in; characters that could leave a topic level or directory become `_`.
+        """Fill in the names; characters that could leave a topic level or directory become `_`.
 
-        Raises `Unavailable` while a name that is needed is not known yet.
+        Raises `Unavailable` while a required name is unknown.
         """
 
         def value(match: re.Match[str]) -> str:
@@ -45,14 +45,14 @@ class Place:
 
     @classmethod
     def validate(cls, template: str, *more: str) -> str:
-        """Return *template*, or raise ValueError when it asks for a name that there is not.
+        """Return *template*, or raise ValueError when it contains an unknown name.
 
-        A brace that is not closed would be taken as it is, and one name would serve a whole fleet.
+        An unclosed brace is an error too: as literal text, a whole fleet would share one name.
         """
         allowed = (*more, *cls.NAMES)
         for name in _PLACEHOLDER.findall(template):
             if name not in allowed:
-                raise ValueError(f"{{{name}}} is not known; there are {', '.join(allowed)}")
+                raise ValueError(f"{{{name}}} is unknown; choose from {', '.join(allowed)}")
         if re.search("[{}]", _PLACEHOLDER.sub("", template)):
-            raise ValueError(f"{template!r} has a brace too few or too many; write {{vm_name}}")
+            raise ValueError(f"{template!r} has unbalanced braces; write {{vm_name}}")
         return template

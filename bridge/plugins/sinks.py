@@ -1,4 +1,4 @@
-"""What a sink is: its keys, how it is entered, and what it says became of a CloudEvent."""
+"""What a sink is: its keys, how it is entered, and the results that it returns."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -20,35 +20,35 @@ SINKS = "scheduled_events_bridge.sinks"
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """Delivered, with something to write down: `note`, or this VM's vote to cast."""
+    """Delivered, with something to record: a `note`, or this VM's vote to cast."""
 
     note: str | None = None
     approves: bool = False
 
 
 Result = Unavailable | Rejected | Delivered | None
-"""What became of one CloudEvent; None is delivered, and nothing more to say."""
+"""The result for one CloudEvent; None means delivered."""
 
 Send = Callable[[Sequence[CloudEvent]], Awaitable[Sequence[Result]]]
 """Send a batch, in which no two CloudEvents share a key, and return one result for each, in order.
 
-The CloudEvents may go out at once and in any order. An exception or a cancellation counts as
-`Unavailable` for the whole batch, and the sink is entered anew.
+The CloudEvents may be sent concurrently and in any order. An exception or a cancellation counts as
+`Unavailable` for the whole batch, and the sink is entered again.
 """
 
 
 class Only(Settings):
-    """Which CloudEvents a sink wants. Filters of transitions leave all others alone."""
+    """Which CloudEvents a sink wants. Filters on transitions do not affect other CloudEvents."""
 
     types: list[str] | None = Field(None, description="globs over the CloudEvent's type")
     event_types: list[str] | None = Field(None, description="globs over Freeze, Reboot, …")
 
 
 class Retry(Settings):
-    """How long a sink is asked again, and how long one attempt may take."""
+    """How long delivery is retried, and how long one attempt may take."""
 
-    max_age: Duration = Field(604800.0, description="then the CloudEvent becomes a dead letter")
-    timeout: Duration = Field(10.0, gt=0, description="for one attempt; less when notice is short")
+    max_age: Duration = Field(604800.0, description="an older CloudEvent becomes a dead letter")
+    timeout: Duration = Field(10.0, gt=0, description="of one attempt; less when notice is short")
 
 
 class SinkSettings(Settings):
@@ -57,21 +57,21 @@ class SinkSettings(Settings):
     type: str
     only: Only = Only()
     format: SerializeAsAny[FormatSettings] | None = Field(
-        None, description="a format's name, or {type: NAME} with its keys; else the sink's own way"
+        None, description="a format's name, or {type: NAME} with its keys; default: the sink's own"
     )
     required: bool = Field(
-        default=True, description="false: best effort, never makes the bridge unready"
+        default=True, description="false: best effort, and never makes the bridge unready"
     )
     retry: Retry = Retry()
     stale: Literal["deliver", "skip"] = Field(
         "deliver",
-        description="skip: leave out what a later state has overtaken, as chat and paging do",
+        description="skip: leave out states that a later one replaces, as chat and paging do",
     )
 
     @model_validator(mode="before")
     @classmethod
     def _with_format(cls, data: Any) -> Any:
-        """A format is read by its plugin, which also knows whether old news is worth telling."""
+        """Let the format's plugin read it; it also has the default for `stale`."""
         if not isinstance(data, Mapping) or data.get("format") is None:
             return data
         chosen = read_format(data["format"])
@@ -79,17 +79,17 @@ class SinkSettings(Settings):
 
     @property
     def words(self) -> str:
-        """What the CloudEvents are written in, for `describe`."""
+        """The format of the CloudEvents, for `describe`."""
         return "JSON" if self.format is None else self.format.type
 
     @property
     def largest_batch(self) -> int:
-        """How many CloudEvents `send` gets at most; few, where each of them takes long."""
+        """The most CloudEvents that `send` gets at a time; few, if each of them takes long."""
         return 500
 
     @property
     def longest_send(self) -> float | None:
-        """Seconds that `send` may take, whatever notice is left; None: as `retry.timeout` says."""
+        """Seconds that `send` may take, regardless of the notice; None: as in `retry.timeout`."""
         return None
 
     def describe(self) -> str:
@@ -104,9 +104,10 @@ S = TypeVar("S", bound=SinkSettings)
 class SinkPlugin(Generic[S]):
     """A type of sink: its keys, and how to enter it.
 
-    `open(settings, place)` connects on enter, lets go on exit, and may be entered again; it raises
-    `Unavailable` when the far side is not there. `check` proves more than entering does, for
-    `seb check --connect`, and returns what it proved as one sentence; it raises as `open` does.
+    `open(settings, place)` connects on enter, disconnects on exit, and may be entered again; it
+    raises `Unavailable` when the receiver cannot be reached. `check` proves more than entering
+    does, for `seb check --connect`, and returns what it proved as one sentence; it raises as `open`
+    does.
     """
 
     settings: type[S]
@@ -126,5 +127,5 @@ def installed_sinks() -> Mapping[str, EntryPoint]:
 
 
 def find_sink(kind: str) -> SinkPlugin[Any]:
-    """Return the plugin for sinks of type *kind*, importing its module, or say why not."""
+    """Return the plugin for sinks of type *kind*, or raise `Misconfigured`."""
     return find(SINKS, "sink", kind, SinkPlugin)

@@ -1,4 +1,4 @@
-"""What an approval source is: its keys, how it is entered, and the deliveries that it yields."""
+"""What an approval source is: its keys, how it is entered, and what it yields."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -18,11 +18,12 @@ APPROVALS = "scheduled_events_bridge.approvals"
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """One inbound message. `ack` is awaited when it is in the journal, never before.
+    """One inbound message. `ack` is awaited after it is in the journal, never before.
 
-    `checkpoint` is a name and a value that the journal keeps in the same transaction, for a source
-    that starts again where it was; `position` is where the message stands, if it has such a place.
-    `unread` is why nobody shall read it, as "retained": it is counted under that name, and let go.
+    `checkpoint` is a name and a value that the journal stores in the same transaction, for a source
+    that resumes where it stopped; `position` is the message's position in a log, if it has one.
+    `unread` is why it must not be read, such as "retained": it is counted under that name and
+    dropped.
     """
 
     body: bytes
@@ -38,7 +39,7 @@ class ApprovalSettings(Settings):
     """The keys that all approval sources have."""
 
     SHARED: ClassVar[tuple[str, ...]] = ()
-    """The keys of the connection, which `sink: NAME` takes from that sink."""
+    """The keys of the connection, which `sink: NAME` copies from that sink."""
 
     type: str
     trust: Literal["transport", "signed"] = Field(
@@ -57,10 +58,10 @@ class ApprovalSettings(Settings):
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """What a source is told when it is entered.
+    """What a source gets when it is entered.
 
-    `checkpoints` are those of its last deliveries; without any it begins *lookback* seconds ago.
-    It calls `heard(lag)` now and then, also in silence, to say that the far side still answers.
+    `checkpoints` are those of its last deliveries; without any, it starts *lookback* seconds ago.
+    It calls `heard(lag)` regularly, even without messages, to show that the broker still answers.
     """
 
     name: str
@@ -76,8 +77,8 @@ A = TypeVar("A", bound=ApprovalSettings)
 class ApprovalPlugin(Generic[A]):
     """A type of approval source: its keys, and how to enter it.
 
-    The iterator ends never; it raises `Unavailable` when the far side is gone, and the source is
-    entered anew.
+    The iterator never ends; it raises `Unavailable` when the connection is lost, and the source is
+    entered again.
     """
 
     settings: type[A]
@@ -89,5 +90,5 @@ def installed_approvals() -> Mapping[str, EntryPoint]:
 
 
 def find_approvals(kind: str) -> ApprovalPlugin[Any]:
-    """Return the plugin for approval sources of type *kind*, or say why not."""
+    """Return the plugin for approval sources of type *kind*, or raise `Misconfigured`."""
     return find(APPROVALS, "approval source", kind, ApprovalPlugin)

@@ -1,1 +1,1 @@
-"""Who may say what about a scheduled event, and what is enough; pure."""
+"""Who may vote on a scheduled event, and how many votes are enough; pure."""

@@ -1,4 +1,4 @@
-"""Who may say what: the entries of `approvals.allow`, and whether a signed vote is fresh."""
+"""Who may vote, and how: the entries of `approvals.allow`, and whether a signed vote is fresh."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -25,12 +25,12 @@ _SUBJECT = re.compile(f"{_TYPE}={_VALUE}(?:[,+]{_TYPE}={_VALUE})*")
 
 def _name(text: str) -> str:
     if not text.strip() or not text.isprintable() or len(text) > _LONGEST:
-        raise ValueError(f"must be one line of at most {_LONGEST} characters that is not empty")
+        raise ValueError(f"must be one line of 1 to {_LONGEST} characters")
     return text
 
 
 def _subject(text: str) -> str:
-    """What is written in another way than certificates are read would match none of them."""
+    """Accept only the spelling that certificates are read in; any other would never match."""
     if not _SUBJECT.fullmatch(text):
         example = "openssl x509 -noout -subject -nameopt RFC2253 prints it: CN=orders,O=example"
         raise ValueError(f"must be the subject of a certificate as {example}")
@@ -45,45 +45,45 @@ Globs = Annotated[tuple[Name, ...], Field(min_length=1)]
 class ApproverKey(Settings, json_schema_extra={"minProperties": 1, "maxProperties": 1}):
     """A key that proves an approver: `{hmac: whsec_…}` or `{ed25519: whpk_…}`."""
 
-    hmac: Secret | None = Field(None, description="whsec_…: whoever verifies could also sign")
+    hmac: Secret | None = Field(None, description="whsec_…: a shared key, which verifies and signs")
     ed25519: Secret | None = Field(None, description="whpk_…: the public key")
 
     @model_validator(mode="after")
     def _one_that_can_be_used(self) -> Self:
         if (self.hmac is None) == (self.ed25519 is None):
             raise ValueError("needs either hmac or ed25519")
-        # A file may not be there yet; until it is, nobody is proved by it.
+        # The file may not exist yet; until it does, the key proves nothing.
         with suppress(OSError):
             self.read()
         return self
 
     def read(self) -> Key:
-        """The key as it is now. Raises OSError, or ValueError when it is no such key."""
+        """The current key. Raises OSError, or ValueError when it is not a key of this kind."""
         if self.hmac is not None:
             key = read_key(self.hmac.get())
             if key.version != "v1":
-                raise ValueError("hmac must be a key that begins with whsec_")
+                raise ValueError("hmac must be a key that starts with whsec_")
             return key
         key = read_key(self.ed25519.get() if self.ed25519 else "")
         if key.version != "v1a" or key.private:
-            raise ValueError("ed25519 must be the public key, which begins with whpk_")
+            raise ValueError("ed25519 must be a public key, which starts with whpk_")
         return key
 
 
 class Allow(Settings):
-    """What one approver may say, and how it proves who it is."""
+    """How one approver may vote, and how it proves its identity."""
 
     approver: Name = Field(description="its name, in votes and outcomes")
     keys: tuple[ApproverKey, ...] = Field((), description="keys that sign its votes")
     token: Name | None = Field(None, description="the name of its token in http.tokens")
     certificate: Subject | None = Field(
-        None, description="the subject of its client certificate, as CN=orders,O=example"
+        None, description="the subject of its client certificate, such as CN=orders,O=example"
     )
-    via: Name | None = Field(None, description="a source's name, http or control; else any")
-    resources: Globs | None = Field(None, description="globs over VMs; else all")
-    event_types: Globs | None = Field(None, description="globs over Freeze, Reboot, …; else all")
+    via: Name | None = Field(None, description="a source's name, http or control; default: any")
+    resources: Globs | None = Field(None, description="globs over VM names; default: all")
+    event_types: Globs | None = Field(None, description="globs over Freeze, Reboot, …; or all")
     decisions: Annotated[tuple[Decision, ...], Field(min_length=1)] = Field(
-        DECISIONS, description="what it may say"
+        DECISIONS, description="the decisions that it may vote for"
     )
     all_resources: bool = Field(
         default=False, description="its vote without a resource counts for all VMs"
@@ -91,17 +91,17 @@ class Allow(Settings):
 
     @property
     def proves(self) -> bool:
-        """Whether this approver can prove itself: then nobody is believed to be it by name."""
+        """Whether this approver can prove its identity: then its name alone is not enough."""
         return bool(self.keys or self.token or self.certificate)
 
 
 def named(allow: Iterable[Allow], token: str) -> str:
-    """Who the holder of a token is: the approver whose entry names it, else the token's name."""
+    """The holder of a token: the approver whose entry names it, else the token's name."""
     return next((rule.approver for rule in allow if rule.token == token), token)
 
 
 def certified(allow: Sequence[Allow], subject: str) -> str | None:
-    """Who the holder of a certificate is: nobody, unless an entry names its subject."""
+    """The holder of a certificate: the approver whose entry names its subject, else None."""
     for rule in allow:
         if rule.certificate == subject:
             return rule.approver
@@ -110,19 +110,19 @@ def certified(allow: Sequence[Allow], subject: str) -> str | None:
 
 
 def denied(allow: Sequence[Allow], vote: Vote, event: ScheduledEvent) -> Refusal | None:
-    """Why that approver may not say that of *event*; without any entry everybody may."""
+    """Why that approver may not cast this vote on *event*; without entries, everyone may."""
     if not allow or vote.via in _TRUSTED:
         return None
     objections = [_objection(rule, vote, event) for rule in allow if rule.approver == vote.approver]
     if not objections:
-        return Refusal("unauthorized", f"{vote.approver} is not in approvals.allow{_mend(vote)}")
+        return Refusal("unauthorized", f"{vote.approver} is not in approvals.allow{_remedy(vote)}")
     if None in objections:
         return None
     return Refusal("unauthorized", f"{vote.approver} {objections[-1]}")
 
 
-def _mend(vote: Vote) -> str:
-    """Who may open the control socket is the operator, and may know how to be let in."""
+def _remedy(vote: Vote) -> str:
+    """Tell users of the control socket how to get access: they are the operators."""
     if vote.via != CONTROL:
         return ""
     return f"; add {{approver: {vote.approver}, via: control}} to it, or sign the vote"
@@ -140,21 +140,21 @@ def speaks_for_all(allow: Iterable[Allow], vote: Vote, event: ScheduledEvent) ->
 
 def _objection(rule: Allow, vote: Vote, event: ScheduledEvent) -> str | None:
     if rule.proves and not vote.verified:
-        return "proves itself by a key, a token or a certificate, and this vote does not"
+        return "must vote with its key, token or certificate, and this vote has none of them"
     if rule.via is not None and rule.via != vote.via:
         return f"may not vote via {vote.via}"
     if vote.decision not in rule.decisions:
-        return f"may not say {vote.decision}"
+        return f"may not vote {vote.decision}"
     if rule.event_types is not None and not matches(event.event_type, rule.event_types):
         return f"may not vote on {event.event_type}"
     spoken_for = [vote.resource] if vote.resource else event.resources
     if rule.resources is not None and not all(matches(one, rule.resources) for one in spoken_for):
-        return "may not vote for all of the VMs that this vote is for"
+        return "may not vote for all of the VMs in this vote"
     return None
 
 
 def matches(name: str, globs: Iterable[str]) -> bool:
-    """Without regard to case, as Azure's own names are."""
+    """Whether a glob matches; case does not matter, as in Azure's names."""
     return any(fnmatchcase(name.casefold(), glob.casefold()) for glob in globs)
 
 
@@ -166,11 +166,11 @@ def stale(
     born: datetime | None = None,
     ahead: timedelta = timedelta(),
 ) -> Refusal | None:
-    """Why a signed vote is too old or too young; *since* is when its event was announced.
+    """Why a signed vote is too old or too new; *since* is when its event was announced.
 
-    Over HTTP it was signed just now. On a bus it may have waited for us, but not for longer than
-    its event is known, nor from before the journal was begun that would know it. Our clock is
-    *ahead* by so much.
+    Over HTTP, it must be signed just now. On a bus, it may have waited for us, but not since before
+    its event was announced, nor since before this journal, which detects replays, was created. Our
+    clock is *ahead* by that many seconds.
     """
     signed = given.signed_at
     if signed is None:
@@ -180,7 +180,7 @@ def stale(
     if given.local and signed < given.at - ahead - TOLERANCE:
         return Refusal("unauthorized", "it was signed more than 5 minutes ago")
     if born is not None and signed < born.replace(microsecond=0) - ahead:
-        return Refusal("replayed", "it was signed before this bridge's journal was begun")
+        return Refusal("replayed", "it was signed before this bridge's journal was created")
     if since is not None and signed < since - TOLERANCE:
         return Refusal("replayed", "it was signed before the scheduled event was announced")
     return None

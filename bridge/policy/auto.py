@@ -1,4 +1,4 @@
-"""What the operator has approved beforehand: rules that cast this VM's vote by themselves."""
+"""What the operator approves in advance: rules that cast this VM's vote automatically."""
 
 from collections.abc import Iterable
 from typing import Self
@@ -13,16 +13,16 @@ _CONDITIONS = ("event_source", "event_type", "max_duration", "resources")
 
 
 class Auto(Settings):
-    """When all that it names applies, this VM's vote is cast. It never overrides a hold."""
+    """When all of its conditions apply, this VM's vote is cast. It never overrides a hold."""
 
     event_source: Name | None = Field(None, description="Platform or User")
     event_type: Name | None = Field(None, description="a glob over Freeze, Reboot, …")
     max_duration: Duration | None = Field(
-        None, description="Azure expects no longer interruption; never true of an unknown one"
+        None, description="longest interruption that Azure expects; an unknown one never matches"
     )
-    resources: Globs | None = Field(None, description="globs over the VMs that it votes for")
+    resources: Globs | None = Field(None, description="globs over the VMs to vote for")
     all_resources: bool = Field(
-        default=False, description="vote for all VMs of the event, not for this one alone"
+        default=False, description="vote for all VMs of the event, not only for this one"
     )
 
     @model_validator(mode="after")
@@ -32,7 +32,7 @@ class Auto(Settings):
         return self
 
     def __str__(self) -> str:
-        """Finish the sentence "Approves by itself …"."""
+        """Finish the sentence "Approves automatically, …"."""
         parts = [
             f"whose source is {self.event_source}" if self.event_source else None,
             f"of type {self.event_type}" if self.event_type else None,
@@ -62,12 +62,12 @@ def applies(rule: Auto, event: ScheduledEvent, vm_name: str) -> bool:
 
 
 def _within(duration: float | None, most: float) -> bool:
-    """What Azure does not know, null or negative, may be long."""
+    """Whether the duration is short enough; an unknown one (null or negative) never is."""
     return duration is not None and 0 <= duration <= most
 
 
 def chosen(rules: Iterable[Auto], event: ScheduledEvent, vm_name: str | None) -> str | None:
-    """For which VM to vote: this one, or "" for all of them; None when no rule applies."""
+    """The VM to vote for: this one, or "" for all of them; None when no rule applies."""
     if vm_name is None:
         return None
     found = [rule for rule in rules if applies(rule, event, vm_name)]

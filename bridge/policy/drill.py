@@ -12,16 +12,16 @@ from bridge.policy.judge import Judgement, Rules
 
 DrillStatus = Literal["scheduled", "started", "completed", "canceled"]
 BRIEFLY = 2.0
-"""From the start to the end of a drill whose duration nobody has said."""
+"""How long a drill runs when no duration is given."""
 MISSED = timedelta(seconds=30)
-"""So long after notBefore a start is no news: the bridge was not there, and the drill is over."""
+"""This long after notBefore a drill no longer starts: the bridge was down, so the drill is over."""
 
 
 @dataclass(frozen=True, slots=True)
 class DrillVotes:
-    """Where the votes stood when nobody could vote any more, and by which rules.
+    """The votes when voting closed, and the rules that applied.
 
-    `since` is from when on they were enough; `expected` is who may approve by name.
+    `since` is when they became enough; `expected` is who may approve, by name.
     """
 
     policy: str
@@ -36,9 +36,9 @@ class DrillVotes:
 
 @dataclass(frozen=True, slots=True)
 class Drill:
-    """One rehearsal. `lasts` is for how many seconds it is started.
+    """One rehearsal. `lasts` is how many seconds it runs once started.
 
-    `sinks` are those at its beginning: name, type, and whether it is required.
+    `sinks` are the sinks when it began: name, type, and whether each is required.
     """
 
     known: Tracked
@@ -73,7 +73,7 @@ def tracked(event: ScheduledEvent, vm_name: str | None, now: datetime) -> Tracke
 
 
 def count(drill: Drill, judgement: Judgement, rules: Rules) -> DrillVotes:
-    """The votes as they stand, to be kept with the drill."""
+    """The current votes, to keep with the drill."""
     return DrillVotes(
         policy=str(rules.require),
         satisfied=judgement.satisfied,
@@ -87,7 +87,7 @@ def count(drill: Drill, judgement: Judgement, rules: Rules) -> DrillVotes:
 
 
 def expected(allow: Iterable[Allow], event: ScheduledEvent) -> tuple[str, ...]:
-    """Who is listed to approve an event like this one."""
+    """Who may approve an event like this one, by name."""
     names = (rule.approver for rule in allow if _may_approve(rule, event))
     return tuple(dict.fromkeys(names))
 
@@ -102,7 +102,7 @@ def _may_approve(rule: Allow, event: ScheduledEvent) -> bool:
 
 
 def advance(drill: Drill, ballot: DrillVotes, now: datetime) -> Drill:
-    """The drill as it is at *now*: started when the votes let it, or when its time has come."""
+    """The drill at *now*: started once the votes are enough or notBefore has passed."""
     if drill.status == "scheduled":
         if now >= drill.due + MISSED:
             return replace(_end(drill, "completed", ballot, now), inferred=True)
@@ -114,12 +114,12 @@ def advance(drill: Drill, ballot: DrillVotes, now: datetime) -> Drill:
 
 
 def stop(drill: Drill, ballot: DrillVotes, now: datetime) -> Drill:
-    """End it now: canceled, unless it has started; what has started can only be completed."""
+    """End it now: canceled if it has not started, else completed."""
     return _end(drill, "canceled" if drill.status == "scheduled" else "completed", ballot, now)
 
 
 def next_moment(drill: Drill) -> datetime:
-    """When it changes by itself."""
+    """When it next changes without a vote."""
     return drill.due if drill.started_at is None else _end_of(drill)
 
 
@@ -139,7 +139,7 @@ def _end(drill: Drill, status: DrillStatus, ballot: DrillVotes, now: datetime) -
 
 
 def announced(drill: Drill) -> Transition:
-    """What is to be said of a drill that has just become what it is."""
+    """The transition to publish after a drill has changed."""
     before = {"scheduled": None, "started": SCHEDULED, "canceled": SCHEDULED}
     event = drill.known.event
     return Transition(

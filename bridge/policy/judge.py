@@ -14,7 +14,7 @@ from bridge.policy.votes import AUTO, Announced, Given, Refusal, Vote, lapsed
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What the operator asks for; `vm_name` is this VM's, while it is known."""
+    """What the operator requires; `vm_name` is this VM's name, or None while unknown."""
 
     require: Require = "each-resource"
     leader: Literal["first-resource", "none"] = "first-resource"
@@ -28,9 +28,9 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """Where the votes on one scheduled event stand.
+    """The result of counting the votes on one scheduled event.
 
-    `since` is from when on they are enough; `until` is when the next hold expires.
+    `since` is when they became enough; `until` is when the next hold expires.
     """
 
     satisfied: bool
@@ -43,17 +43,17 @@ class Judgement:
 
 
 def objection(given: Given, vote: Vote, event: ScheduledEvent, rules: Rules) -> Refusal | None:
-    """Why what was given cannot count as *vote* on *event*; None when it can.
+    """Why the approval cannot count as *vote* on *event*; None when it can.
 
-    What may not be said comes before what makes no sense: a stranger learns nothing here.
+    Permissions are checked before anything else, so that an unauthorized sender learns nothing.
     """
     if given.identity is not None and given.approval.approver not in (None, given.identity):
-        why = f"the sender is {given.identity}, and speaks under another name"
+        why = f"the sender is {given.identity}, but votes under another name"
         return Refusal("unauthorized", why)
     if (refusal := denied(rules.allow, vote, event)) is not None:
         return refusal
     if event.status == STARTED:
-        return Refusal("expired", "the scheduled event has started")
+        return Refusal("expired", "the scheduled event has already started")
     if vote.resource and not event.names(vote.resource):
         return Refusal("not-approvable", "the event does not name that resource")
     if _for_none(vote, event, rules):
@@ -62,14 +62,14 @@ def objection(given: Given, vote: Vote, event: ScheduledEvent, rules: Rules) -> 
 
 
 def _for_none(vote: Vote, event: ScheduledEvent, rules: Rules) -> bool:
-    """Whether it is an approval of no VM in particular; a hold of the whole event harms nobody."""
+    """Whether it approves without naming a VM; a hold may always cover the whole event."""
     if rules.require != "each-resource" or vote.decision != "approve" or vote.resource:
         return False
     return len(event.resources) > 1 and not _for_all(vote, event, rules)
 
 
 def as_vote(given: Given, event: ScheduledEvent, life: int, now: datetime) -> Vote:
-    """What was given, as a vote on *event* as it stands now."""
+    """The approval as a vote on *event* in its current state."""
     approval = given.approval
     return Vote(
         event_key=event.key,
@@ -91,7 +91,7 @@ def as_vote(given: Given, event: ScheduledEvent, life: int, now: datetime) -> Vo
 
 
 def judge(event: ScheduledEvent, votes: Iterable[Vote], rules: Rules, now: datetime) -> Judgement:
-    """Count the votes that still stand. A hold that has not expired keeps everything waiting."""
+    """Count the valid votes. A hold that has not expired keeps the event waiting."""
     standing = [vote for vote in votes if not lapsed(vote, event) and _counts(vote, event, rules)]
     approvals = sorted((v for v in standing if v.decision == "approve"), key=lambda v: v.at)
     released = {v.approver: v for v in standing if v.decision == "release" and not v.resource}
@@ -111,7 +111,7 @@ def judge(event: ScheduledEvent, votes: Iterable[Vote], rules: Rules, now: datet
 
 
 def _counts(vote: Vote, event: ScheduledEvent, rules: Rules) -> bool:
-    """Whether the rules of today would let it be cast: they may have changed since."""
+    """Whether the current rules allow the vote: they may have changed since it was cast."""
     if vote.via == AUTO:
         return chosen(rules.auto, event, rules.vm_name) == vote.resource
     return denied(rules.allow, vote, event) is None
@@ -122,7 +122,7 @@ def _for_all(vote: Vote, event: ScheduledEvent, rules: Rules) -> bool:
 
 
 def _holds(vote: Vote, released: Mapping[str, Vote]) -> bool:
-    """A hold stands until its voter says otherwise, or its approver releases everything."""
+    """Whether a hold is in force: until its voter votes again, or its approver releases all."""
     if vote.decision != "hold":
         return False
     other = released.get(vote.approver)
@@ -136,9 +136,10 @@ def _shown(vote: Vote) -> str:
 def turn(
     event: ScheduledEvent, vm_name: str | None, scope: Literal["own", "all"], rules: Rules
 ) -> int | None:
-    """In which turn this bridge acts on a satisfied policy: 0 at once, None never.
+    """When it is this bridge's turn to act on a satisfied policy: 0 is now, None is never.
 
-    The bridge on the first VM leads; the n-th stands in later, and one that watches all comes last.
+    The bridge on the first VM leads, the others take over in order, and a bridge with scope `all`
+    is last.
     """
     names = [name.casefold() for name in event.resources]
     mine = vm_name.casefold() if vm_name else None

@@ -1,6 +1,6 @@
 """The strict reader of approvals: CloudEvents in either mode, plain JSON, or Azure's own body.
 
-It invents nothing: no id, no time, no default that could defeat a check for replays.
+It makes nothing up: no id, no time, and no default that could defeat the check for replays.
 """
 
 import hashlib
@@ -31,11 +31,11 @@ MessageHeaders = Sequence[tuple[str, bytes]]
 
 
 class MalformedApproval(ValueError):
-    """The message cannot be read as an approval; the sentence says why."""
+    """The message is not an approval; the text says why."""
 
 
 class NotForUs(ValueError):
-    """A CloudEvent of ours, but not an approval: counted and dropped, never answered."""
+    """One of our own CloudEvents, but not an approval: counted and dropped, never answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +46,10 @@ class _Message:
 
 
 def unwrap(body: bytes, headers: MessageHeaders) -> tuple[bytes, MessageHeaders]:
-    """What was really sent, where a transport has no headers for the signature.
+    """Unwrap a signed message from a transport without headers.
 
-    Then it comes as a JSON object that holds the three headers, and the signed text as `payload`.
-    Raises `MalformedApproval` for what is too large to be looked at.
+    Such a message is a JSON object with the three headers, and the signed text as `payload`.
+    Raises `MalformedApproval` when the body is too large.
     """
     if len(body) > LARGEST:
         raise MalformedApproval(f"it has {len(body)} bytes; at most {LARGEST} are read")
@@ -69,10 +69,10 @@ def unwrap(body: bytes, headers: MessageHeaders) -> tuple[bytes, MessageHeaders]
 def read(
     body: bytes, headers: MessageHeaders, position: str | None = None, *, signed: bool = False
 ) -> list[Approval]:
-    """What a message says, an approval for each scheduled event that it names.
+    """Read a message: one approval for each scheduled event that it names.
 
-    Raises `MalformedApproval` or `NotForUs`, and nothing else, whatever the bytes are. From a
-    *signed* message nothing is read from the headers but its webhook-id.
+    Raises only `MalformedApproval` or `NotForUs`, for any bytes. From the headers of a *signed*
+    message, only the webhook-id is read.
     """
     if len(body) > LARGEST:
         raise MalformedApproval(f"it has {len(body)} bytes; at most {LARGEST} are read")
@@ -93,12 +93,12 @@ def read(
 
 
 def fingerprint(body: bytes) -> str:
-    """What names a message that names itself in no other way."""
+    """The id of a message that has no id of its own."""
     return f"sha256-{hashlib.sha256(body).hexdigest()}"
 
 
 def _single(headers: MessageHeaders) -> dict[str, str]:
-    """The headers that matter, attributes as `ce_NAME`; none of them may stand twice."""
+    """The headers that matter, attributes as `ce_NAME`; each may occur only once."""
     found: dict[str, str] = {}
     for spelt, value in headers:
         name = spelt.lower()
@@ -107,7 +107,7 @@ def _single(headers: MessageHeaders) -> dict[str, str]:
         elif name not in {_TYPE, ID}:
             continue
         if name in found:
-            raise MalformedApproval(f"the header {name} stands twice")
+            raise MalformedApproval(f"the header {name} occurs twice")
         try:
             found[name] = value.decode("utf-8")
         except UnicodeDecodeError:
@@ -116,25 +116,23 @@ def _single(headers: MessageHeaders) -> dict[str, str]:
 
 
 def _message(body: bytes, headers: Mapping[str, str], *, signed: bool) -> _Message:
-    """The content type tells the mode: a structured message may repeat attributes as headers."""
+    """Choose the mode by content type: a structured message may repeat attributes as headers."""
     kind = _media_type(headers.get(_TYPE, ""))
     if kind in {_STRUCTURED, f"{_STRUCTURED}+json"}:
         return _structured(_json(body))
     if kind.startswith(_STRUCTURED):
-        raise MalformedApproval(
-            "of CloudEvents, single ones in JSON are read here, and nothing else"
-        )
+        raise MalformedApproval("a CloudEvent must be in JSON, and the only one in its message")
     attributes = {name[3:]: value for name, value in headers.items() if name.startswith("ce_")}
     if attributes:
         _refuse_stranger(attributes)
         if signed:
             raise MalformedApproval(
-                "a signature does not cover headers; sign a structured CloudEvent"
+                "a signature does not cover headers; send a structured CloudEvent"
             )
         _must_be_json(kind)
         return _checked(attributes, _json(body))
     data = _json(body)
-    # A structured CloudEvent whose transport cannot carry a content type.
+    # A structured CloudEvent from a transport without content types.
     return _structured(data) if isinstance(data, dict) and "specversion" in data else _Message(data)
 
 
@@ -144,11 +142,11 @@ def _media_type(text: str) -> str:
 
 def _must_be_json(kind: str) -> None:
     if kind and kind != "application/json" and not kind.endswith("+json"):
-        raise MalformedApproval("its data must be JSON, by its content type too")
+        raise MalformedApproval("its data and its content type must be JSON")
 
 
 def _refuse_stranger(attributes: Mapping[str, Any]) -> None:
-    """What else we publish may come by here; whatever is wrong with it, it is not for us."""
+    """Our other CloudEvents may arrive here too; they are not for us, even if malformed."""
     kind = attributes.get("type")
     if isinstance(kind, str) and kind.startswith(PREFIX) and kind != APPROVE:
         raise NotForUs(f"its type is {kind[:_TEXT_LIMIT]}")
@@ -163,7 +161,7 @@ def _json(body: bytes) -> Any:
 
 def _structured(envelope: Any) -> _Message:
     if not isinstance(envelope, dict):
-        raise MalformedApproval("a structured CloudEvent is a JSON object")
+        raise MalformedApproval("a structured CloudEvent must be a JSON object")
     _refuse_stranger(envelope)
     if "data_base64" in envelope:
         raise MalformedApproval("its data must be a JSON object, not data_base64")
@@ -172,11 +170,11 @@ def _structured(envelope: Any) -> _Message:
 
 
 def _checked(attributes: Mapping[str, Any], data: Any) -> _Message:
-    """The four attributes that CloudEvents requires, and a type that is ours."""
+    """Check the four attributes that CloudEvents requires, and that the type is ours."""
     for name in ("specversion", "id", "source", "type"):
         value = attributes.get(name)
         if not isinstance(value, str) or not value or _CONTROL.search(value):
-            raise MalformedApproval(f"the CloudEvent has no usable {name}")
+            raise MalformedApproval(f"the CloudEvent has no valid {name}")
         if len(value) > _TEXT_LIMIT:
             raise MalformedApproval(
                 f"the CloudEvent's {name} is longer than {_TEXT_LIMIT} characters"
@@ -189,15 +187,15 @@ def _checked(attributes: Mapping[str, Any], data: Any) -> _Message:
 
 
 def _refuse_misspelt(data: Mapping[str, Any]) -> None:
-    """Other fields are ignored; but a hold that is taken for an approval is the worst mistake."""
+    """Refuse near misses of `decision`: taking a hold for an approval is the worst mistake."""
     for name in islice(data, MOST_EVENTS):
         close = get_close_matches(name[:_TEXT_LIMIT].casefold(), ["decision"], cutoff=0.8)
         if close and name != "decision":
-            raise MalformedApproval(f"it has no field {name[:40]!r}; did you mean decision?")
+            raise MalformedApproval(f"the field {name[:40]!r} is unknown; did you mean decision?")
 
 
 def _items(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Azure's own body names several; ours names one. What else it says is said of them all."""
+    """The events named: several in Azure's body, one in ours. All other fields apply to each."""
     requests = data.get("StartRequests")
     if requests is None:
         return [data]
@@ -209,7 +207,7 @@ def _items(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         raise MalformedApproval("it has both eventId and StartRequests; give one of them")
     if any("decision" in one for one in requests):
         raise MalformedApproval(
-            "decision stands beside StartRequests, not in them; it is one for them all"
+            "decision goes beside StartRequests, not inside; it applies to all of them"
         )
     said = {name: data.get(name) for name in _SAID_OF_ALL}
     return [{**said, "eventId": one.get("EventId")} for one in requests]
@@ -241,6 +239,6 @@ def _text(data: Mapping[str, Any], name: str) -> str | None:
         return None
     if not isinstance(value, str) or len(value) > _TEXT_LIMIT or _CONTROL.search(value):
         raise MalformedApproval(
-            f"{name} must be a text of at most {_TEXT_LIMIT} printing characters"
+            f"{name} must be text of at most {_TEXT_LIMIT} printable characters"
         )
     return value or None

@@ -1,4 +1,4 @@
-"""What is enough: one approval, one for each VM, so many approvers, or certain ones."""
+"""Which approvals are enough: one, one for each VM, a number of approvers, or named ones."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from bridge.policy.votes import Refusal, Vote
 
 
 class Count(Settings):
-    """So many different verified approvers."""
+    """A number of different verified approvers."""
 
     count: int = Field(ge=1, le=1000, description="how many different verified approvers")
 
@@ -35,12 +35,12 @@ class Approvers(Settings):
 
 Require = Literal["any", "each-resource"] | Count | Approvers
 ANYBODY = ("any",)
-"""Who is missing where one approval is enough, and there is none."""
+"""What is missing when one approval is enough and there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Who or what is approved for, what is missing, and since when nothing is."""
+    """What is approved, what is missing, and since when nothing is missing."""
 
     have: tuple[str, ...]
     missing: tuple[str, ...]
@@ -53,7 +53,7 @@ def tally(
     require: Require,
     for_all: Callable[[Vote], bool],
 ) -> Tally:
-    """Count *approvals*, oldest first; *for_all* tells of one without a resource what it is for."""
+    """Count *approvals*, oldest first; *for_all* says which VMs one without a resource covers."""
     if isinstance(require, Count | Approvers):
         return _by_name(approvals, require)
     if require == "any" or not event.resources:
@@ -63,7 +63,7 @@ def tally(
 
 
 def _by_name(approvals: Sequence[Vote], require: Count | Approvers) -> Tally:
-    """Only who is verified counts, and everybody once."""
+    """Count each verified approver once, and nobody else."""
     first: dict[str, datetime] = {}
     for vote in approvals:
         if vote.verified:
@@ -99,11 +99,12 @@ def _spoken_for(
 
 
 def uncounted(vote: Vote, require: Require) -> Refusal | None:
-    """Why an approval would be nobody's that the policy asks for; holds are anybody's."""
+    """Why the policy does not count this approver's approval; anyone's hold counts."""
     if vote.decision != "approve" or not isinstance(require, Count | Approvers):
         return None
     if not vote.verified:
-        return Refusal("unauthorized", f"{vote.approver} is not verified, and only who is counts")
+        why = f"{vote.approver} is not verified, and only verified approvers count"
+        return Refusal("unauthorized", why)
     if isinstance(require, Approvers) and vote.approver not in require.approvers:
-        return Refusal("unauthorized", f"{vote.approver} is none of those who are asked for")
+        return Refusal("unauthorized", f"{vote.approver} is not one of the required approvers")
     return None

@@ -1,4 +1,4 @@
-"""Votes and what an approval message says, as values."""
+"""Votes and approval messages, as values."""
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -13,12 +13,12 @@ VoteOutcome = Literal["recorded", "pending", "granted", "refused"]
 
 AUTO, CONTROL, HTTP, REMIND, SINK = "auto", "control", "http", "remind", "sink"
 OWN_CHANNELS = frozenset({AUTO, CONTROL, HTTP, REMIND, SINK})
-"""Channels of the bridge itself; no approval source may have such a name."""
+"""The bridge's own channels; no approval source may use these names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why an approval does not count: a stable word, and a sentence."""
+    """Why an approval does not count: a stable reason, and a sentence."""
 
     reason: str
     detail: str
@@ -26,9 +26,9 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """What one inbound message says about one scheduled event, before anybody judged it.
+    """What one inbound message says about one scheduled event, before any check.
 
-    `key` is for dedupe and replay; `id` is how people and outcomes name it.
+    `key` detects duplicates and replays; `id` is what people and outcomes call it.
     """
 
     event_id: str
@@ -48,8 +48,8 @@ class Approval:
 class Given:
     """An approval as it arrived; it may have to wait for its event.
 
-    `identity` is the sender's name if it was proved. A local one was given to this very bridge,
-    by HTTP, a command or a sink, and no other bridge knows of it.
+    `identity` is the sender's name if it was proved. A local approval was given to this bridge
+    only, by HTTP, a command or a sink; no other bridge knows about it.
     """
 
     approval: Approval
@@ -62,20 +62,20 @@ class Given:
 
     @property
     def approver(self) -> str:
-        """Who speaks: what was proved, else what is claimed, else whoever may use the channel."""
+        """Who votes: the proved name, else the claimed one, else the channel's name."""
         return self.identity or self.approval.approver or self.via
 
     @property
     def seen_as(self) -> str:
-        """The key under which it is remembered: nobody can use up the ids of a proved name."""
+        """The key to remember it by: no other sender can use up the ids of a proved name."""
         key = self.approval.key
-        # No message can have a key that begins like this.
+        # No message can have a key that starts like this.
         return key if self.identity is None else f"\x1f{self.identity}\x1f{key}"
 
 
 @dataclass(frozen=True, slots=True)
 class Announced:
-    """The event as it stood when somebody voted: a vote lapses when it turns for the worse."""
+    """The event at the time of a vote: the vote lapses when the event gets worse."""
 
     event_type: str
     resources: tuple[str, ...]
@@ -84,10 +84,10 @@ class Announced:
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """The latest of one approver for one resource in one life of a scheduled event.
+    """The latest vote of one approver for one resource in one life of a scheduled event.
 
-    `at` is when it began to count here; `resource` is empty when it was given for all of them.
-    `lifts` tells that the same approver held before.
+    `at` is when it started to count here; `resource` is empty when the vote is for all of them.
+    `lifts` says that the same approver held before.
     """
 
     event_key: str
@@ -109,15 +109,15 @@ class Vote:
 
     @property
     def voter(self) -> tuple[str, str]:
-        """Who speaks for what: a later vote of the same voter replaces this one."""
+        """Who votes for what: a later vote of the same voter replaces this one."""
         return self.approver, self.resource.casefold()
 
 
 @dataclass(frozen=True, slots=True)
 class LocalOutcome:
-    """What became of a local vote on one scheduled event, as its caller is told.
+    """The result of a local vote on one scheduled event, as returned to its caller.
 
-    Pending is a vote that waits: for its event to show, or for Azure to take what it led to.
+    A pending vote waits for its event to appear, or for Azure to accept the approval.
     """
 
     event_id: str
@@ -131,7 +131,7 @@ _HARSHNESS = {"freeze": 0, "reboot": 1, "redeploy": 2, "preempt": 3, "terminate"
 
 
 def lapsed(vote: Vote, event: ScheduledEvent) -> bool:
-    """Whether the event turned for the worse since the vote: more VMs, harsher, or earlier."""
+    """Whether the event got worse since the vote: more VMs, harsher, or earlier."""
     before = vote.about
     named = {name.casefold() for name in before.resources}
     if any(name.casefold() not in named for name in event.resources):
@@ -144,7 +144,7 @@ def lapsed(vote: Vote, event: ScheduledEvent) -> bool:
 
 
 def _harsher(before: str, now: str) -> bool:
-    """What is not known to be as mild is taken for harsher."""
+    """Whether *now* is harsher; an unknown type counts as harsher."""
     if before == now:
         return False
     if before in _HARSHNESS and now in _HARSHNESS:
@@ -153,7 +153,7 @@ def _harsher(before: str, now: str) -> bool:
 
 
 def unchanged(vote: Vote, standing: Vote, event: ScheduledEvent, hold_timeout: timedelta) -> bool:
-    """Whether *vote* says again what still stands."""
+    """Whether *vote* repeats a vote that still counts."""
     if vote.decision != standing.decision or lapsed(standing, event):
         return False
     if vote.verified and not standing.verified:
@@ -162,15 +162,15 @@ def unchanged(vote: Vote, standing: Vote, event: ScheduledEvent, hold_timeout: t
 
 
 def renewed(standing: Vote, vote: Vote) -> Vote:
-    """*standing*, said again by *vote*: what is older than the later of them replaces neither."""
+    """*standing*, repeated by *vote*: a vote older than the later of the two replaces neither."""
     position, signed_at = vote.position or standing.position, vote.signed_at or standing.signed_at
     return replace(standing, position=position, signed_at=signed_at)
 
 
 def older(vote: Vote, standing: Vote) -> bool:
-    """Whether *vote* was given before *standing*: by their places in one log, else as signed.
+    """Whether *vote* was given before *standing*: by position in one log, else by signing time.
 
-    What can be compared in neither way came in the order in which it was given.
+    If neither can be compared, the order of arrival counts.
     """
     if (places := _offsets(vote, standing)) is not None:
         return places[0] < places[1]

@@ -1,1 +1,1 @@
-"""What all tasks of one bridge share: identity, status, and audited acts."""
+"""What all tasks of one bridge share: identity, status, and audited actions."""

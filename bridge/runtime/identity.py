@@ -1,4 +1,4 @@
-"""Which VM this is: asked of instance metadata, remembered in the journal."""
+"""Which VM this is: read from instance metadata, remembered in the journal."""
 
 import json
 import logging
@@ -24,7 +24,7 @@ _REFRESH = 24 * 3600.0
 
 @dataclass(slots=True)
 class Identity:
-    """What is known of this VM so far; the bridge works without it, and says so."""
+    """What is known about this VM so far; the bridge works without it, and reports that."""
 
     config: Config
     journal: Journal
@@ -53,7 +53,7 @@ class Identity:
         return place(self.vm_name, self.instance)
 
     async def recall(self) -> None:
-        """Begin with what the journal remembers."""
+        """Start with what the journal remembers."""
         text = await self.journal.run(lambda store: store.recall("instance"))
         if text is None:
             return
@@ -65,14 +65,14 @@ class Identity:
         self._written = self.journal.generation
 
     async def learn(self, metadata: Metadata) -> None:
-        """Ask instance metadata when it is time to; a failure changes nothing."""
+        """Ask instance metadata when it is due; a failure changes nothing."""
         if self._written not in (None, self.journal.generation):
             await self._accept(self.instance)
         if time.monotonic() < self._ask_at:
             return
         answer = await metadata.instance()
         if isinstance(answer, SourceProblem):
-            # Each question holds up a poll, so one that fails is asked less and less often.
+            # Each request delays a poll, so a failing one is sent less and less often.
             self._failures += 1
             self._ask_at = time.monotonic() + ceiling(
                 self._failures, first=_ASK_AGAIN, most=_SELDOM
@@ -104,7 +104,7 @@ class Identity:
 
 
 def place(vm_name: str | None, instance: Instance) -> Place:
-    """What templates may name."""
+    """The values of placeholders."""
     return Place(
         {
             "observer": vm_name,

@@ -1,4 +1,4 @@
-"""The running bridge as the web and the commands see it: its parts, and what operators may do."""
+"""The running bridge, for the web API and the commands: its parts, and operators' actions."""
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from bridge.policy.judge import Rules
 
 TakeLocal = Callable[[Delivery, str, str | None], Awaitable[list[LocalOutcome]]]
-"""Take a vote that was given to this very bridge: what, through which door, from whom."""
+"""Take a vote that was given to this bridge: what, through which channel, from whom."""
 
 
 @dataclass(slots=True)
 class Runtime:
-    """Shared by all tasks of one process. Every operator's act goes through it and is audited."""
+    """Shared by all tasks of one process. Every action of an operator goes through it, audited."""
 
     config: Config
     journal: Journal
@@ -38,12 +38,12 @@ class Runtime:
     _audited: datetime = field(default=datetime.min.replace(tzinfo=UTC))
 
     def configure(self, config: Config) -> None:
-        """Go on with *config*; what was built from the old one is not changed by this."""
+        """Continue with *config*; objects built from the old one do not change."""
         self.config = self.identity.config = config
 
     @property
     def rules(self) -> "Rules":
-        """What the operator asks for, as policy reads it."""
+        """What the operator requires, as `policy` reads it."""
         from bridge.policy.judge import Rules  # noqa: PLC0415  nothing is judged before the first poll
 
         asked = self.config.approvals
@@ -59,13 +59,13 @@ class Runtime:
         )
 
     def rules_for(self, known: Tracked) -> "Rules":
-        """A drill is a dry run, whatever is configured."""
+        """The rules for one event; a drill is always a dry run."""
         rules = self.rules
         return replace(rules, dry_run=True) if known.drill else rules
 
     async def audit(self, action: str, *, actor: str, via: str, detail: Mapping[str, Any]) -> None:
-        """Record `bridge.audited`; its id has one place a second, so a crowd is spread out."""
-        from bridge.core import messages  # noqa: PLC0415  nothing is said before the first poll
+        """Record `bridge.audited`; its id is unique per second, so a burst is spread out."""
+        from bridge.core import messages  # noqa: PLC0415  nothing is published before the first poll
 
         now = self.clock.now()
         moment = max(now, self._audited + timedelta(seconds=1))
@@ -85,7 +85,7 @@ class Runtime:
             moment += timedelta(seconds=1)
 
     async def replay(self, letter_id: str, *, actor: str, via: str) -> bool:
-        """Offer a dead letter again; False when there is none of that id."""
+        """Send a dead letter again; False when there is none with that id."""
         letter = await self.journal.run(lambda store: dead_letter(store, letter_id))
         if letter is None:
             return False
@@ -96,7 +96,7 @@ class Runtime:
         return True
 
     async def drop(self, letter_id: str, *, actor: str, via: str) -> bool:
-        """Give a dead letter up; False when there is none of that id."""
+        """Drop a dead letter; False when there is none with that id."""
         letter = await self.journal.run(lambda store: dead_letter(store, letter_id))
         if letter is None:
             return False
@@ -106,9 +106,9 @@ class Runtime:
         return True
 
     async def replay_sink(self, name: str, *, actor: str, via: str) -> int | None:
-        """Offer a sink everything that the journal still holds; None when there is no such sink.
+        """Send a sink everything that the journal still has; None when there is no such sink.
 
-        One that had stopped goes on.
+        A stopped sink resumes.
         """
         if name not in self.status.sinks:
             return None
@@ -121,7 +121,7 @@ class Runtime:
         return count
 
     async def resume_sink(self, name: str, *, actor: str, via: str) -> bool | None:
-        """Let a sink that stopped go on; whether it had, and None when there is no such sink."""
+        """Resume a stopped sink; False when it was not stopped, None when there is no such sink."""
         if name not in self.status.sinks:
             return None
         why = self.status.sinks[name].error

@@ -1,4 +1,4 @@
-"""How the bridge is doing right now, as its parts say it: for probes, metrics and the API."""
+"""The current status of the bridge's parts, for probes, metrics and the API."""
 
 import asyncio
 from bisect import bisect_left
@@ -7,15 +7,15 @@ from datetime import datetime
 from typing import Literal
 
 STUCK = 150.0
-"""The first request to the metadata service may take 130 seconds; till then silence is normal."""
+"""The first request to the metadata service may take 130 seconds; until then, silence is normal."""
 SinkState = Literal["starting", "connected", "unavailable", "stopped"]
-"""Stopped is a sink whose far side wants nothing more, until somebody resumes it."""
+"""A sink is stopped when its receiver wants no more, until an operator resumes it."""
 BUCKETS = (0.1, 0.5, 1.0, 2.0, 5.0, 15.0, 60.0, 300.0, 3600.0)
 
 
 @dataclass(slots=True)
 class Histogram:
-    """Counts below each of `BUCKETS`, as Prometheus wants them."""
+    """Counts below each of `BUCKETS`, as Prometheus expects."""
 
     counts: list[int] = field(default_factory=lambda: [0] * (len(BUCKETS) + 1))
     total: float = 0.0
@@ -63,7 +63,7 @@ class SinkStatus:
     latency: Histogram = field(default_factory=Histogram)
 
     def resume(self, now: float) -> bool:
-        """Let a stopped sink begin anew, once it hears of that; whether it had stopped."""
+        """Let a stopped sink start again, once it notices; True when it was stopped."""
         if self.state != "stopped":
             return False
         self.state, self.error, self.since = "starting", None, now
@@ -84,7 +84,7 @@ class ListenerStatus:
 
 @dataclass(slots=True)
 class Status:
-    """All of it; written by the event loop's own tasks only."""
+    """The whole status; only tasks of the event loop write it."""
 
     started: float = 0.0
     source: SourceStatus = field(default_factory=SourceStatus)
@@ -99,7 +99,7 @@ class Status:
 
 
 def stuck(status: Status, poll_interval: float, now: float) -> str | None:
-    """Why the process should be started anew, or None; *now* is monotonic."""
+    """Why the process should be restarted, or None; *now* is monotonic."""
     silence = now - (status.source.last_poll or status.started)
     if silence <= STUCK + poll_interval:
         return None

@@ -1,9 +1,9 @@
-"""The Azure metadata service that nobody has at hand, faithful and faulty.
+"""A simulated Azure metadata service, with faults on demand.
 
-Read `world.world` first: it is what happens, as `world.scenario` and `world.script` want it.
-`endpoint.service` and `endpoint.wire` are how Azure would say it. `world.faults` and
-`endpoint.damage` are how it goes wrong. `endpoint.server` and `endpoint.control_api` are the HTTP
-around it, `simulator` puts all of it together, and `command` is `seb simulate`.
+Read `world.world` first: it is what happens, as `world.scenario` and `world.script` describe it.
+`endpoint.service` and `endpoint.wire` answer as Azure does. `world.faults` and `endpoint.damage`
+make answers go wrong. `endpoint.server` and `endpoint.control_api` are the HTTP around it,
+`simulator` puts everything together, and `command` is `seb simulate`.
 """
 
 from bridge.simulator.simulator import Simulator

@@ -1,4 +1,4 @@
-"""`seb simulate`: the simulated metadata service on this machine, until Ctrl-C."""
+"""`seb simulate`: run the simulated metadata service on this machine, until Ctrl-C."""
 
 import argparse
 import asyncio
@@ -29,17 +29,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--port",
         type=_port,
         default=8081,
-        help="of the first VM; others get the next ones; 0: free ones (default: 8081)",
+        help="of the first VM; others get the next ports; 0: any free ports (default: 8081)",
     )
     parser.add_argument(
         "--speed",
         type=_speed,
         default=1.0,
         metavar="N",
-        help="divides all durations: at 60 a notice of 15m is 15 seconds (default: 1)",
+        help="divides all durations: at 60, a notice of 15m takes 15 seconds (default: 1)",
     )
     parser.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="other EventIds and other luck"
+        "--seed", type=int, default=0, metavar="N", help="changes EventIds and random choices"
     )
     parser.add_argument(
         "--truth", type=Path, metavar="FILE", help="append what really happened, as JSON lines"
@@ -85,7 +85,7 @@ async def _simulate(args: argparse.Namespace) -> int:
 
 
 async def _first(*waits: Coroutine[Any, Any, object]) -> None:
-    """Return, or raise, as the first of them does."""
+    """Return or raise as soon as the first of them does."""
     tasks = {asyncio.create_task(wait) for wait in waits}
     try:
         ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -98,7 +98,7 @@ async def _first(*waits: Coroutine[Any, Any, object]) -> None:
 
 @contextmanager
 def _stop_signals() -> Generator[asyncio.Event]:
-    """An event that Ctrl-C and SIGTERM set; the old handlers come back afterwards."""
+    """An event that Ctrl-C and SIGTERM set; the old handlers are restored afterwards."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -136,7 +136,7 @@ def _narrate(record: Record) -> None:
     else:
         shown = ("name", "kind", "vm", "eventIds", "status", "fault", "action", "reason")
         words += [f"{key}={record[key]}" for key in shown if record.get(key) is not None]
-    with suppress(BrokenPipeError):  # nobody reads on; what happens goes on all the same
+    with suppress(BrokenPipeError):  # the reader is gone; the simulation continues
         sys.stderr.write(" ".join(words) + "\n")
 
 
@@ -148,7 +148,7 @@ def _fail(sentence: str, code: int) -> int:
 def _port(text: str) -> int:
     if text.isdecimal() and int(text) <= 65535:
         return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is not a port; it is a number from 0 to 65535")
+    raise argparse.ArgumentTypeError(f"{text!r} is not a port; write a number from 0 to 65535")
 
 
 def _speed(text: str) -> float:
@@ -158,4 +158,4 @@ def _speed(text: str) -> float:
         value = 0.0
     if 0 < value < float("inf"):
         return value
-    raise argparse.ArgumentTypeError(f"{text!r} is not a speed; it is a number greater than 0")
+    raise argparse.ArgumentTypeError(f"{text!r} is not a speed; write a number greater than 0")

@@ -1,4 +1,4 @@
-"""The simulator as one thing to enter and leave: a world, its clock work, a port for each VM."""
+"""The simulator as one context manager: a world, the task that advances it, a port per VM."""
 
 import asyncio
 from collections.abc import Callable
@@ -23,8 +23,8 @@ HOST = "127.0.0.1"
 class Simulator:
     """The metadata service on loopback: `async with Simulator("reboot", speed=60) as simulator`.
 
-    Without a scenario the world is quiet: one VM and nothing planned. The first VM listens on
-    *port*, the others on the next ports, or free ones where those are taken; 0 takes free ones.
+    Without a scenario, the world is quiet: one VM and nothing planned. The first VM listens on
+    *port*, the others on the next ports, or on free ports if those are taken; 0 means free ports.
     Raises `Unusable` for a scenario that cannot be played, and OSError for a port that is taken.
     """
 
@@ -57,16 +57,16 @@ class Simulator:
 
     @property
     def endpoint(self) -> str:
-        """Where the first VM asks."""
+        """The endpoint of the first VM."""
         return self.endpoints[self.scenario.vms[0].name]
 
     @property
     def truth(self) -> list[Record]:
-        """What really happened so far, oldest first."""
+        """What has really happened so far, oldest first."""
         return self.world.truth.records
 
     async def script_done(self) -> None:
-        """Return when the last step of the script was done."""
+        """Return when the last step of the script is done."""
         await self._until(self._script_ended)
 
     async def done(self) -> None:
@@ -76,7 +76,7 @@ class Simulator:
             await self._until(self._over)
 
     async def failed(self) -> None:
-        """Wait for ever, or raise what stopped the world: a truth file on a full disk, say."""
+        """Wait forever, or raise what stopped the world, such as a truth file on a full disk."""
         await self._until(asyncio.Event())
 
     async def __aenter__(self) -> Self:
@@ -140,7 +140,7 @@ class Simulator:
         return self._script.ended and not self.world.entries
 
     async def _live(self) -> None:
-        """Let things happen when they are due, and look again whenever the world changed."""
+        """Advance the world when something is due, and check again whenever it changes."""
         while True:
             self._wake.clear()
             self.world.advance()

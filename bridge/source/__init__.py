@@ -1,1 +1,1 @@
-"""From a document to transitions to the journal."""
+"""From the document to transitions, and into the journal."""

@@ -1,4 +1,4 @@
-"""What the poller has to say: transitions, and the state of the source, as CloudEvents."""
+"""What the poller publishes: transitions, and the state of the source, as CloudEvents."""
 
 import logging
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Announcer:
-    """Knows who speaks, and from where."""
+    """Builds the CloudEvents, with this VM as the observer."""
 
     runtime: Runtime
 
@@ -47,13 +47,13 @@ class Announcer:
         return messages.source("recovered", about, self.observer, now)
 
     async def snapshot(self, state: State, now: datetime) -> CloudEvent:
-        """With the drill that is under way: what is not in it is over."""
+        """Include the running drill: what is not in a snapshot is over."""
         about = self._about(state, now, self.status.problem)
         pending = {**state.tracked, **await self.runtime.journal.run(rehearsed)}
         return messages.source("snapshot", about, self.observer, now, pending)
 
     def answered(self, step: Step, now: datetime) -> None:
-        """Note in status and log that the source answers, and what it said."""
+        """Record in status and log that the source answers, and what it said."""
         status = self.status
         if status.problem is not None:
             log.info("poll.recovered", extra={"after": status.problem})

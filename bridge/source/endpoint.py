@@ -1,4 +1,4 @@
-"""The endpoint that is polled and told: where it is, and the connection while there is one."""
+"""The endpoint to poll and to approve at: its address, and the connection while there is one."""
 
 import asyncio
 import logging
@@ -21,8 +21,8 @@ log = logging.getLogger(__name__)
 class Endpoint:
     """One connection for reading and for approving, with one budget for both.
 
-    It outlives the pollers that use it: a reload exchanges those. `asked_again` is set when the
-    document must be read again, because it is not what we thought.
+    It outlives its pollers, which a reload replaces. `asked_again` is set when the document must
+    be read again because it has changed.
     """
 
     budget: Budget = field(default_factory=Budget)
@@ -42,13 +42,13 @@ class Endpoint:
                 self._client = None
 
     def was_read(self, incarnation: int | str | None) -> None:
-        """Note which document the journal holds now."""
+        """Note which document the journal has now."""
         self._was_read, self._incarnation = True, incarnation
 
     async def approve(
         self, event_ids: Sequence[str], incarnation: int | str | None
     ) -> Accepted | SourceProblem:
-        """Tell Azure between two polls, if the document is still the one that was judged."""
+        """Tell Azure between two polls, if the decision was about the current document."""
         async with self.turn:
             if self._client is None or not self._was_read or incarnation != self._incarnation:
                 return OUTDATED
@@ -62,7 +62,7 @@ class Endpoint:
 async def locate(
     source: SourceSettings, journal: Journal, status: SourceStatus, budget: Budget
 ) -> str | SourceProblem:
-    """The URL of the metadata service, or what was tried in vain."""
+    """The URL of the metadata service, or a problem that lists what was tried."""
     configured = None if source.endpoint == "auto" else source.endpoint
     remembered = await journal.run(lambda store: store.recall("endpoint"))
     found, attempts = await discover(

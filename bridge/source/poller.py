@@ -1,4 +1,4 @@
-"""Fetch, decide, commit, again and again: the source of every transition."""
+"""The poll loop: fetch, decide, commit; the source of every transition."""
 
 import asyncio
 import logging
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 LONGEST_BACKOFF = 5.0
 JITTER = 60.0
-"""A fleet that loses its source at once does not say so at once."""
+"""Jitter, so that a fleet that loses its source does not report it all at the same time."""
 _NOTE_GOOD = timedelta(minutes=10)
 _WATCHING = 60.0
 _LOST_TRACK = 5
@@ -37,9 +37,9 @@ _LOST_TRACK = 5
 
 @dataclass(slots=True)
 class Poller:
-    """One VM's view of its scheduled events. `run` goes on until cancelled.
+    """One VM's view of its scheduled events. `run` runs until cancelled.
 
-    It keeps the configuration that it began with: a reload that changes the source makes another.
+    It keeps its first configuration: a reload that changes the source creates another poller.
     """
 
     runtime: Runtime
@@ -67,13 +67,13 @@ class Poller:
 
     @property
     def _announcer(self) -> "Announcer":
-        # Imported here: the first poll need not wait for the words about its answer.
+        # Imported here: the first poll does not need it.
         from bridge.source.announcements import Announcer  # noqa: PLC0415  nothing is announced before the first answer
 
         return Announcer(self.runtime)
 
     async def run(self) -> None:
-        """Find the endpoint and poll it; look for it anew when it cannot be reached any more."""
+        """Find the endpoint and poll it; look for it again when it becomes unreachable."""
         while True:
             url = await self._locate()
             if url is None:
@@ -89,7 +89,7 @@ class Poller:
                     await (asyncio.sleep(pause) if problem else heard(again, pause))
 
     async def once(self) -> bool:
-        """Poll one time; whether there was a useful answer."""
+        """Poll once; True when there was a usable answer."""
         url = await self._locate()
         if url is None:
             return False
@@ -100,7 +100,7 @@ class Poller:
         return self.endpoint.connected(url, self.config.source.api_version)
 
     async def poll(self, metadata: Metadata) -> SourceProblem | None:
-        """One fetch and all that follows from it; the problem, if there was one."""
+        """Fetch once and process the answer; return the problem, if there was one."""
         await self.runtime.identity.learn(metadata)
         self.asked.set()
         answer = await metadata.fetch()
@@ -120,7 +120,7 @@ class Poller:
         return None
 
     async def _refresh(self) -> None:
-        """Read the state again after a start, and whenever the journal is another one."""
+        """Read the state again after a start, and whenever the journal was replaced."""
         if self._generation == self.journal.generation:
             return
         generation = self.journal.generation
@@ -128,7 +128,7 @@ class Poller:
         if self._generation >= 0:
             self._snapshot_due = 0.0
             if self._state.last_good is None:
-                # It began anew under us: say again what is pending, in the lives that we know.
+                # The journal was replaced: publish what is pending again, in the lives we know.
                 self._state = unannounced(known)
         since = await self.journal.run(lambda store: store.recall("degraded_since"))
         patience = self.config.source.degraded_after + random.uniform(0, JITTER)
@@ -150,7 +150,7 @@ class Poller:
         return found
 
     def _lost_track(self) -> bool:
-        """Only an endpoint that was discovered is looked for again."""
+        """Whether to look for the endpoint again: only if it was discovered."""
         gone = self._failures >= _LOST_TRACK and self.status.problem == "unreachable"
         return gone and self.config.source.endpoint == "auto"
 
@@ -164,7 +164,7 @@ class Poller:
         return interval * random.uniform(0.95, 1.05)
 
     async def _problem(self, problem: SourceProblem, now: datetime) -> None:
-        """An error is not an empty document: nothing changes but our knowledge of the source."""
+        """Record a problem. It is not an empty document: only the state of the source changes."""
         self._failures += 1
         self._reader.failed()
         status = self.status
@@ -211,7 +211,7 @@ class Poller:
         )
 
     async def _approved(self) -> frozenset[str]:
-        """What we told Azure may start, in the lives that are pending."""
+        """The pending events that we told Azure to start, in their current lives."""
         tracked = self._state.tracked
         if not tracked:
             return frozenset()
@@ -221,7 +221,7 @@ class Poller:
     async def _keep(
         self, step: Step, events: list[CloudEvent], now: datetime, *, recovered: bool
     ) -> None:
-        """Commit if there is news; the time of a good answer alone is noted now and then."""
+        """Commit if there is news; without news, record the time of a good answer now and then."""
         known = self._state.last_good
         stale = known is None or now - known > _NOTE_GOOD
         changed = replace(step.state, last_good=known) != self._state
@@ -236,7 +236,7 @@ class Poller:
         try:
             await self.journal.commit(state, events, now, generation=self._generation, **meta)
         except SetAside:
-            # What ended in this document will not be seen again, so it goes into the new journal.
+            # Events that end in this document will not be seen again, so record them there too.
             await self.journal.append(events, now)
             raise
         self._state = state

@@ -1,4 +1,4 @@
-"""What an answer is worth: whose clock counts, when emptiness is believed, when we are blind."""
+"""Interpret answers: whose clock counts, when to trust an empty body, and what is an outage."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -12,7 +12,7 @@ _CLOCKS_AGREE = timedelta(seconds=2)
 
 
 def azure_now(date: datetime | None, local: datetime) -> datetime:
-    """The answer's clock; ours where they agree, because the Date header has whole seconds only."""
+    """The answer's clock; ours if they agree, because the Date header has only whole seconds."""
     return local if date is None or abs(date - local) < _CLOCKS_AGREE else date
 
 
@@ -36,7 +36,7 @@ class Reader:
     _since: datetime | None = None
 
     def failed(self) -> None:
-        """Empty bodies before and after an error are not in a row."""
+        """Start counting empty bodies again: those before and after an error are not in a row."""
         self._empties, self._since = 0, None
 
     def read(self, answer: Answer, now: datetime, *, tracking: bool) -> Document | None:
@@ -56,14 +56,14 @@ class Reader:
 
 @dataclass(slots=True)
 class Outage:
-    """How long there has been no useful answer, and whether that was said."""
+    """How long there has been no usable answer, and whether that was published."""
 
     patience: timedelta
     since: datetime | None = None
     told: bool = False
 
     def problem(self, now: datetime) -> bool:
-        """Note a failure; True once, when it has lasted long enough to be said."""
+        """Record a failure; True once, when it has lasted long enough to be published."""
         self.since = self.since or now
         if self.told or now - self.since < self.patience:
             return False
@@ -71,6 +71,6 @@ class Outage:
         return True
 
     def good(self) -> bool:
-        """Note a useful answer; True when the outage that it ends was said."""
+        """Record a usable answer; True when it ends an outage that was published."""
         told, self.since, self.told = self.told, None, False
         return told

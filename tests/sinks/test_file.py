@@ -131,8 +131,8 @@ def test_defaults_are_those_of_the_docs(path):
     ("keys", "says"),
     [
         ({"path": ""}, "at least 1 character"),
-        ({"path": "/var/log/{vm}.jsonl"}, "{vm} is not known; there are observer, vm_name"),
-        ({"path": "/var/log/{subject}.jsonl"}, "{subject} is not known"),
+        ({"path": "/var/log/{vm}.jsonl"}, "{vm} is unknown; choose from observer, vm_name"),
+        ({"path": "/var/log/{subject}.jsonl"}, "{subject} is unknown"),
         ({"mode": 0o640}, 'a mode is written in quotes, as "0640"'),
         ({"mode": "0440"}, "lets the owner write"),
         ({"mode": "rw-r-----"}, "a mode is written in quotes"),

@@ -46,7 +46,7 @@ class Message:
     headers: Headers
 
     def wrapped(self) -> bytes:
-        """For a channel without headers; a name that stands twice goes on standing twice."""
+        """For a channel without headers; a name that occurs twice stays twice."""
         pairs = [*self.headers, ("payload", self.body.decode())]
         return f"{{{', '.join(f'{json.dumps(k)}: {json.dumps(v)}' for k, v in pairs)}}}".encode()
 
@@ -195,7 +195,7 @@ ATTACKS = (
     Attack("too large", _oversized, "malformed", "bytes; at most 65536 are read", 413),
     Attack("under another's name", _other_name, "unauthorized", "under another name", 403),
     Attack("for a VM not in it", _other_vm, "not-approvable", "does not name", 409),
-    Attack("a decision not allowed", _by(NIGHT, "n"), "unauthorized", "may not say approve", 403),
+    Attack("a decision not allowed", _by(NIGHT, "n"), "unauthorized", "may not vote approve", 403),
     Attack("an event type not allowed", _by(FROST, "f"), "unauthorized", "not vote on Reb", 403),
     Attack("a VM not allowed", _by(FAR, "a"), "unauthorized", "may not vote for all of", 403),
     Attack("the wrong door", _by(CLERK, "c"), "unauthorized", "may not vote via", 403),
@@ -209,5 +209,5 @@ ATTACKS = (
     Attack("attributes not signed", _dressed, "malformed", "does not cover", 400, headers=True),
     Attack("two ids", _two_ids, "malformed", "is not the CloudEvent's id", 400),
     Attack("one name twice in the JSON", _two_minds, "malformed", "not JSON", 400),
-    Attack("a batch", _batch, "malformed", "single ones in JSON", 415, headers=True),
+    Attack("a batch", _batch, "malformed", "must be in JSON", 415, headers=True),
 )  # fmt: skip

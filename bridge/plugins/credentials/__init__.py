@@ -1,1 +1,1 @@
-"""What several technologies need to know whom they talk to, and to prove who they are."""
+"""What several technologies use to verify servers and to prove their own identity."""

@@ -1,4 +1,4 @@
-"""Tokens for the VM's own Azure identity, from the metadata service: no secret on the VM."""
+"""Tokens for the VM's managed identity, from the metadata service: no secret on the VM."""
 
 from ipaddress import ip_address
 from urllib.parse import urlencode, urlsplit
@@ -12,11 +12,11 @@ API_VERSION = "2018-02-01"
 _PATH = "/metadata/identity/oauth2/token"
 _HEADERS = {"Metadata": "true"}
 _PASSING = {404, 410, 429}
-"""What the metadata service says while it is busy or being updated, besides 5xx."""
+"""The statuses, besides 5xx, of a metadata service that is busy or being updated."""
 
 
 class ManagedIdentity(TokenSource):
-    """Which identity of this VM, and what the token is for. Outside the budget for polling."""
+    """The identity of this VM to use, and what the token is for. Not part of the polling budget."""
 
     resource: str = Field(
         min_length=1, description="as in https://NAMESPACE.servicebus.windows.net"
@@ -29,7 +29,7 @@ class ManagedIdentity(TokenSource):
     @field_validator("endpoint")
     @classmethod
     def _near(cls, url: str) -> str:
-        """A token is worth a password, and this is plain HTTP: it must not leave the machine."""
+        """Keep it local: a token is as good as a password, and this is plain HTTP."""
         try:
             parts = urlsplit(url)
             address = ip_address(parts.hostname or "")

@@ -13,15 +13,15 @@ from bridge.plugins.credentials.tokens import AccessToken, TokenSource, ask
 
 
 class OAuth(TokenSource):
-    """Who we are to the identity provider, and what the token is for."""
+    """Our account at the identity provider, and what the token is for."""
 
     token_url: str = Field(description="https; http on loopback only")
     client_id: str = Field(min_length=1)
     client_secret: Secret
-    scope: str | None = Field(None, description="scopes, parted by spaces")
-    audience: str | None = Field(None, description="for providers that ask for it")
+    scope: str | None = Field(None, description="scopes, separated by spaces")
+    audience: str | None = Field(None, description="for providers that require it")
     secret_in: Literal["header", "body"] = Field(
-        "header", description="where the provider wants client_id and client_secret"
+        "header", description="where the provider expects client_id and client_secret"
     )
     tls: TLSOption = None
 
@@ -58,6 +58,6 @@ class OAuth(TokenSource):
 
 
 def _basic(client_id: str, secret: str) -> str:
-    """RFC 6749, 2.3.1: both are form-encoded first, so that a colon in them does no harm."""
+    """RFC 6749, 2.3.1: both are form-encoded first, so that they may contain a colon."""
     pair = f"{quote_plus(client_id)}:{quote_plus(secret)}"
     return f"Basic {base64.b64encode(pair.encode()).decode()}"

@@ -1,4 +1,4 @@
-"""Secrets: their present value, or why it cannot be had; and where one may travel in clear text."""
+"""Secrets: their current value, or why it is unavailable; and where clear text is allowed."""
 
 from ipaddress import ip_address
 
@@ -7,7 +7,7 @@ from bridge.common.fields import Secret
 
 
 def read_secret(secret: Secret, what: str) -> str:
-    """The present value; *what* names it in the sentence when its file cannot be read."""
+    """The current value; *what* names the secret in the error when its file cannot be read."""
     try:
         value = secret.get()
     except OSError as error:
@@ -21,7 +21,7 @@ def read_secret(secret: Secret, what: str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether *host* is this machine, so that a secret may go there without TLS."""
+    """Whether *host* is this machine, where a secret needs no TLS."""
     try:
         return ip_address(host.strip("[]")).is_loopback
     except ValueError:

@@ -1,4 +1,4 @@
-"""TLS towards a far side: whom to trust and what to show, read again when the files change."""
+"""TLS for connections to a server: CAs and our certificate, read again when the files change."""
 
 import ssl
 from pathlib import Path
@@ -14,28 +14,28 @@ _Stamps = tuple[tuple[int, int, int], ...]
 
 
 class TLS(Settings):
-    """Certificates are PEM files. At least TLS 1.2, and the far side's name is always checked."""
+    """Certificates are PEM files. At least TLS 1.2, and the server's name is always checked."""
 
-    ca: Path | None = Field(None, description="whom to trust, else the system's authorities")
-    certificate: Path | None = Field(None, description="our own, with its chain")
-    key: Path | None = Field(None, description="its key, unless it stands in the certificate file")
-    key_password: Secret | None = Field(None, description="when the key is encrypted")
+    ca: Path | None = Field(None, description="the CA to trust; default: the system's CAs")
+    certificate: Path | None = Field(None, description="our certificate, with its chain")
+    key: Path | None = Field(None, description="its key, if it is not in the certificate file")
+    key_password: Secret | None = Field(None, description="the password of an encrypted key")
     insecure: bool = Field(
-        default=False, description="neither the far side's certificate nor its name is checked"
+        default=False, description="check neither the server's certificate nor its name"
     )
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
         if self.key and not self.certificate:
-            raise ValueError("key is of no use without certificate")
+            raise ValueError("key has no effect without certificate")
         if self.key_password and not self.certificate:
-            raise ValueError("key_password is of no use without certificate")
+            raise ValueError("key_password has no effect without certificate")
         if self.insecure and self.ca:
-            raise ValueError("insecure: true checks nothing, so ca is of no use; leave one out")
+            raise ValueError("insecure: true checks nothing, so ca has no effect; remove one")
         return self
 
     def context(self) -> ssl.SSLContext:
-        """The same one until a file changes. Raises `Unavailable` when the files cannot be used."""
+        """The same context until a file changes. Raises `Unavailable` when a file is unusable."""
         stamps = self._stamps()
         known = _contexts.get(self)
         if known is None or known[0] != stamps:
@@ -46,7 +46,7 @@ class TLS(Settings):
         return tuple(_stamp(path) for path in (self.ca, self.certificate, self.key) if path)
 
     def _build(self) -> ssl.SSLContext:
-        # Not create_default_context: that writes session keys to where SSLKEYLOGFILE says.
+        # Not create_default_context: it writes session keys to the file in SSLKEYLOGFILE.
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         if self.insecure:
@@ -64,7 +64,7 @@ class TLS(Settings):
         asked = False
 
         def password() -> str:
-            """Asked for an encrypted key only; without it OpenSSL would ask on the terminal."""
+            """Called only for an encrypted key; without it, OpenSSL would ask on the terminal."""
             nonlocal asked
             asked = True
             if self.key_password is None:
@@ -83,7 +83,7 @@ _contexts: dict[TLS, tuple[_Stamps, ssl.SSLContext]] = {}
 
 
 def _stamp(path: Path) -> tuple[int, int, int]:
-    """Opened as well, since a file that is there may still not be ours to read."""
+    """Open the file as well: it may exist but not be readable."""
     try:
         with path.open("rb"):
             status = path.stat()
@@ -96,7 +96,7 @@ def _trust(context: ssl.SSLContext, ca: Path) -> None:
     try:
         context.load_verify_locations(ca)
     except ssl.SSLError:
-        raise Unavailable(f"{ca} holds no PEM certificate to trust") from None
+        raise Unavailable(f"{ca} contains no PEM certificate to trust") from None
     except OSError as error:
         raise Unavailable(f"{ca} cannot be read: {error.strerror}") from None
 
@@ -104,16 +104,16 @@ def _trust(context: ssl.SSLContext, ca: Path) -> None:
 def _refusal(error: ssl.SSLError, certificate: Path, key: Path, *, asked: bool) -> Unavailable:
     """OpenSSL's reasons are few; *asked* is whether the key is encrypted."""
     if error.reason == "KEY_VALUES_MISMATCH":
-        return Unavailable(f"the key in {key} does not belong to the certificate in {certificate}")
+        return Unavailable(f"the key in {key} does not match the certificate in {certificate}")
     if asked:
-        return Unavailable(f"key_password does not open the key in {key}")
+        return Unavailable(f"key_password does not decrypt the key in {key}")
     if certificate == key:
-        return Unavailable(f"{certificate} does not hold a PEM certificate and its key")
+        return Unavailable(f"{certificate} does not contain a PEM certificate and its key")
     return Unavailable(f"{certificate} and {key} are not a PEM certificate and its key")
 
 
 def _switch(value: object) -> object:
-    """`tls: true` is TLS with the system's authorities, `tls: false` none."""
+    """`tls: true` is TLS with the system's CAs, `tls: false` is no TLS."""
     if isinstance(value, bool):
         return {} if value else None
     return value
@@ -128,4 +128,4 @@ TLSOption = Annotated[
     BeforeValidator(_switch),
     Field(description="true, or {ca, certificate, key, …}", json_schema_extra=_or_switch),
 ]
-"""How a sink takes its `tls` key: true, false, or a mapping."""
+"""The type of a sink's `tls` key: true, false, or a mapping."""

@@ -1,4 +1,4 @@
-"""Tokens from a server: asked for over HTTP, kept until shortly before they end, never shown."""
+"""Tokens from a server: fetched over HTTP, kept until shortly before they expire, never shown."""
 
 import asyncio
 import re
@@ -17,7 +17,7 @@ from bridge.common.strictjson import read_object
 LARGEST_ANSWER = 64 * 1024
 TIMEOUT = 10.0
 SHORTEST = 60.0
-"""How long a token is taken to hold when its server does not say."""
+"""How long a token is assumed to be valid when its server does not say."""
 _MARGIN = 300.0
 _PRINTABLE = re.compile(r"[!-~]+")
 _RETRY_AFTER = re.compile(r"\d{1,5}")
@@ -25,7 +25,7 @@ _RETRY_AFTER = re.compile(r"\d{1,5}")
 
 @dataclass(frozen=True, slots=True)
 class AccessToken:
-    """A bearer token and when, by the wall clock, it was given and ends."""
+    """A bearer token, and when it was issued and expires, by the wall clock."""
 
     value: str = field(repr=False)
     given: float
@@ -33,7 +33,7 @@ class AccessToken:
 
     @property
     def renew_at(self) -> float:
-        """A fifth of its life before the end, and at most five minutes."""
+        """A fifth of its lifetime before it expires, at most five minutes."""
         return self.ends - min(_MARGIN, (self.ends - self.given) / 5)
 
 
@@ -41,11 +41,11 @@ class TokenSource(Settings):
     """Where tokens come from. Equal settings share one token."""
 
     async def token(self) -> str:
-        """A token that holds for a while yet. Raises `Unavailable` when there is none."""
+        """A token that stays valid for a while. Raises `Unavailable` when there is none."""
         return await self._kept().get(self.fetch)
 
     def forget(self) -> None:
-        """Whoever was shown the token did not take it: the next one is asked for anew."""
+        """Discard the token, because a server refused it: the next call fetches a new one."""
         self._kept().token = None
 
     def _kept(self) -> "_Kept":
@@ -58,7 +58,7 @@ class TokenSource(Settings):
 
 @dataclass(slots=True)
 class _Kept:
-    """The last token; those who come while it is being renewed wait for the one request."""
+    """The last token; callers during a renewal wait for the one request."""
 
     token: AccessToken | None = None
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -92,21 +92,21 @@ _shared: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[TokenSource, _Kept]] 
 
 @dataclass(frozen=True, slots=True)
 class TokenResponse:
-    """What a token server said; its JSON object, or an empty one."""
+    """A token server's answer: its JSON object, or an empty one."""
 
     status: int
     said: Mapping[str, Any] = field(repr=False)
     retry_after: float | None = None
 
     def token(self, who: str) -> AccessToken:
-        """The token in it. Raises `Unavailable` when there is none that can be used."""
+        """The token in it. Raises `Unavailable` when there is no usable one."""
         value, now = self.said.get("access_token"), time.time()
         if not isinstance(value, str) or not _PRINTABLE.fullmatch(value):
             raise Unavailable(f"{who} answered without an access token")
         return AccessToken(value, now, now + _seconds(self.said.get("expires_in")))
 
     def refusal(self, who: str, *secrets: str) -> Unavailable:
-        """Its own words, in one line; without what it may repeat of our *secrets*."""
+        """The server's own message, in one line; without our *secrets*, if it repeats them."""
         words = [self.said.get(key) for key in ("error", "error_description")]
         said = ": ".join(" ".join(word.split()) for word in words if isinstance(word, str))
         for secret in secrets:
@@ -124,7 +124,7 @@ async def ask(
     headers: Mapping[str, str] | None = None,
     tls: ssl.SSLContext | None = None,
 ) -> TokenResponse:
-    """One request: no proxy, no redirect, an answer of bounded size in bounded time."""
+    """One request: no proxy, no redirect, an answer of limited size in limited time."""
     # Imported here: most configurations need no token.
     import aiohttp  # noqa: PLC0415  only for those who fetch tokens
     from yarl import URL  # noqa: PLC0415  only for those who fetch tokens

@@ -1,1 +1,1 @@
-"""How the simulated Azure tells what happens, over HTTP."""
+"""The simulated Azure over HTTP."""

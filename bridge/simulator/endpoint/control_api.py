@@ -1,4 +1,4 @@
-"""The control API: look into the simulated world and change it, over HTTP on loopback."""
+"""The control API: inspect and change the simulated world, over HTTP on loopback."""
 
 import json
 from collections.abc import Awaitable, Callable
@@ -18,7 +18,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Control:
-    """The handlers under /control/. `state` tells what only the running simulator knows."""
+    """The handlers under /control/. `state` returns what only the running simulator knows."""
 
     def __init__(self, world: World, state: Callable[[], dict[str, Any]]) -> None:
         self._world = world
@@ -54,7 +54,7 @@ class Control:
     async def _truth(self, http: web.Request) -> web.Response:
         after = http.query.get("after", "0")
         if not after.isdecimal():
-            raise Refused(f"after is a record's seq, a number, not {after!r}")
+            raise Refused(f"after must be the seq of a record, a number, not {after!r}")
         self._world.advance()
         return web.json_response(self._world.truth.records[int(after) :])
 

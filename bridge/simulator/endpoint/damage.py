@@ -1,4 +1,4 @@
-"""What each kind of fault makes of an answer."""
+"""What each kind of fault does to an answer."""
 
 from dataclasses import replace
 
@@ -14,7 +14,7 @@ _WORDS = {
     "forbidden": "Simulated: the caller is not on the allow-list of the metadata service",
 }
 OF_THE_REAL_ANSWER = ("truncated", "oversized")
-"""Kinds that need the true answer to spoil it."""
+"""Kinds that change the real answer, and so need it."""
 
 
 def spoil(fault: Fault, answer: WireResponse) -> WireResponse:

@@ -1,4 +1,4 @@
-"""Who a simulated VM is: its instance metadata, and its managed identity's tokens."""
+"""The identity of a simulated VM: instance metadata, and tokens of its managed identity."""
 
 import uuid
 from datetime import datetime, timedelta
@@ -68,7 +68,7 @@ def _resource_id(scenario: Scenario, vm: VM) -> str:
 
 
 def write_token(resource: str, client_id: str, *, now: datetime, lifetime: float) -> dict[str, str]:
-    """A token that nobody accepts, in the shape of a real one: all values are text."""
+    """A token in the form of a real one, with all values as text; no service accepts it."""
     expires = now + timedelta(seconds=lifetime)
     return {
         "access_token": f"simulated.{uuid.uuid5(_IDS, f'{resource}/{now.isoformat()}').hex}",

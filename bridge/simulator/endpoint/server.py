@@ -24,12 +24,12 @@ from bridge.simulator.world.faults import Fault
 from bridge.simulator.world.world import World
 
 _SERVER = "IMDS/simulated"
-# Lingering for no time turns closing into a reset; Windows has shorter numbers in it.
+# Lingering for no time turns a close into a reset; on Windows, the numbers are shorter.
 _NO_LINGER = struct.pack("hh" if os.name == "nt" else "ii", 1, 0)
 
 
 class ServerView:
-    """Answers one VM's requests: faults first, then the limit, then what Azure would object to."""
+    """Answers one VM's requests: faults first, then the rate limit, then Azure's own checks."""
 
     def __init__(self, world: World, vm: VM) -> None:
         self._world = world
@@ -80,7 +80,7 @@ class ServerView:
             await asyncio.sleep(wait)
 
     def _too_many(self) -> bool:
-        """Whether this one is above the limit of the last second, in real time."""
+        """Whether this request exceeds the limit of the last second, in real time."""
         limit = self._world.scenario.rate_limit
         if limit is None:
             return False

@@ -33,9 +33,9 @@ _PLACES = {
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What matters of a request. Header names are in lower case.
+    """The relevant parts of a request. Header names are in lower case.
 
-    `spoilt_by` is the kind of fault that its answer will meet, for the truth.
+    `spoilt_by` is the kind of fault that will hit its answer, for the truth.
     """
 
     method: str
@@ -47,7 +47,7 @@ class Request:
 
     @property
     def category(self) -> str | None:
-        """Which part of the service is asked; paths do not regard case."""
+        """Which part of the service is requested; the case of paths does not matter."""
         path = self.path.lower().rstrip("/")
         if path.startswith("/metadata/instance/"):
             return "instance"
@@ -62,7 +62,7 @@ class Request:
 
 
 def objection(world: World, request: Request) -> WireResponse | None:
-    """What Azure has against this request, whatever it asks for; None when nothing."""
+    """Azure's reason to refuse this request, whatever it asks for; None if there is none."""
     lenient = (request.category, request.method) == ("scheduledevents", "POST")
     lenient = lenient and request.api_version == UNDERSCORED
     if request.headers.get("metadata", "").lower() != "true" and not lenient:
@@ -105,7 +105,7 @@ def _method_objection(request: Request) -> WireResponse | None:
 
 
 def respond(world: World, vm: VM, request: Request) -> WireResponse:
-    """The answer to a request that meets no objection."""
+    """The answer to a request without objection."""
     if request.category == "instance":
         return _instance(world, vm, request)
     if request.category == "versions":
@@ -118,7 +118,7 @@ def respond(world: World, vm: VM, request: Request) -> WireResponse:
 
 
 def approve(world: World, vm: VM, request: Request) -> WireResponse:
-    """Take an approval, or say why not; the truth has both."""
+    """Accept an approval, or refuse it with a reason; the truth records both."""
     facts = approval_facts(vm, request)
     try:
         ids, incarnation = read_start_requests(request.body)
@@ -136,7 +136,7 @@ def approve(world: World, vm: VM, request: Request) -> WireResponse:
 
 
 def _unknown_objection(world: World, unknown: int) -> WireResponse | None:
-    """One unknown EventId spoils the whole request, unless the scenario lets it pass with 200."""
+    """Refuse the whole request for one unknown EventId, unless the scenario accepts it with 200."""
     status = world.scenario.approve_unknown
     if not unknown or status == 200:
         return None
@@ -153,7 +153,7 @@ def approval_facts(vm: VM, request: Request) -> dict[str, Any]:
 
 
 def note_approval(world: World, ids: Iterable[str] | None, **facts: Any) -> None:
-    """Write down an approval that changed nothing."""
+    """Record an approval that changed nothing."""
     written = None if ids is None else [event_id.upper() for event_id in ids]
     world.truth.record(world.clock(), "approval", eventIds=written, released=[], **facts)
 
@@ -170,7 +170,7 @@ def _incarnation_objection(world: World, request: Request, given: object) -> Wir
 
 
 def _instance(world: World, vm: VM, request: Request) -> WireResponse:
-    """All of it, or what stands at the path below, as JSON or, for a single value, as text."""
+    """All of it, or the part at the path, as JSON or, for a single value, as text."""
     version = request.api_version
     value: Any = write_instance(world.scenario, vm, seed=world.seed, api_version=version)
     for part in request.path.strip("/").split("/")[2:]:

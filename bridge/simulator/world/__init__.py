@@ -1,1 +1,1 @@
-"""What happens in the simulated Azure; it knows nothing of HTTP."""
+"""What happens in the simulated Azure, without HTTP."""

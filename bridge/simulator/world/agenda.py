@@ -1,4 +1,4 @@
-"""What is due when: the one list of appointments that moves the simulated world."""
+"""What is due when: the list of appointments that drives the simulated world."""
 
 import heapq
 import itertools
@@ -9,7 +9,7 @@ from datetime import datetime
 
 @dataclass(order=True, slots=True)
 class Appointment:
-    """Something that will be done at a time, unless it is canceled before."""
+    """Something to do at a certain time, unless it is canceled before."""
 
     when: datetime
     number: int
@@ -18,7 +18,7 @@ class Appointment:
 
 
 class Agenda:
-    """Appointments in order of time, and among equals in the order they were made."""
+    """Appointments by time; those at the same time in the order in which they were made."""
 
     def __init__(self) -> None:
         self._heap: list[Appointment] = []
@@ -36,6 +36,6 @@ class Agenda:
         return self._heap[0].when if self._heap else None
 
     def run(self, now: datetime) -> None:
-        """Keep all appointments that are due, also those made while doing so."""
+        """Run all appointments that are due, including those made meanwhile."""
         while (when := self.next()) is not None and when <= now:
             heapq.heappop(self._heap).action()

@@ -1,4 +1,4 @@
-"""The building blocks of a scenario file: a base that explains itself, events, VMs."""
+"""The building blocks of a scenario file: a base with helpful errors, events, VMs."""
 
 import difflib
 from typing import Annotated, Any, Literal
@@ -27,7 +27,7 @@ DESCRIPTIONS = {
 
 
 class Part(Settings):
-    """A part of a scenario; a wrong key is answered with the nearest right one."""
+    """A part of a scenario; the error for a wrong key suggests the nearest right one."""
 
     @model_validator(mode="before")
     @classmethod
@@ -38,8 +38,8 @@ class Part(Settings):
         for key in data:
             if key not in allowed and key not in cls.model_fields:
                 near = difflib.get_close_matches(str(key), allowed, n=1)
-                hint = f", perhaps {near[0]!r}" if near else ""
-                raise ValueError(f"unknown key {key!r}{hint}; allowed are {', '.join(allowed)}")
+                hint = f"did you mean {near[0]!r}? " if near else ""
+                raise ValueError(f"unknown key {key!r}; {hint}choose from {', '.join(allowed)}")
         return data
 
 
@@ -55,17 +55,17 @@ VersionText = Annotated[str, BeforeValidator(str)]
 
 
 class NewEvent(Part):
-    """A scheduled event as the scenario wants it. Durations are divided by the speed."""
+    """A scheduled event of the scenario. Durations are divided by the speed."""
 
     type: EventType
-    name: str | None = Field(None, description="to refer to it; the same name again: it returns")
+    name: str | None = Field(None, description="to refer to it; if used again, the event returns")
     event_id: str | None = Field(None, min_length=1, description="default: made from name and seed")
     wire_type: str | None = Field(None, description="EventType on the wire, if not `type`")
     status: EventStatus = Field(
-        "Scheduled", description="Started: no notice, as a hardware failure"
+        "Scheduled", description="Started: no notice, as in a hardware failure"
     )
     resources: list[str] | None = Field(None, description="VM names; default: the first VM")
-    notice: Duration | None = Field(None, description="default: the minimum of its type")
+    notice: Duration | None = Field(None, description="default: the minimum for its type")
     started_for: Duration | None = Field(600.0, description="null: until completed by hand")
     starts_after_approval: Duration = 0.0
     source: Literal["Platform", "User"] = "Platform"
@@ -87,14 +87,14 @@ class VM(Part):
 
 
 class Reschedule(Part):
-    """Move NotBefore: it is then `notice` ahead."""
+    """Move NotBefore to `notice` from now."""
 
     event: str
     notice: Duration
 
 
 class Update(Part):
-    """Change what is written about a scheduled event; what is left out stays."""
+    """Change fields of a scheduled event; fields that are not given stay."""
 
     event: str
     type: EventType | None = None

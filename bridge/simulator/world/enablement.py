@@ -1,4 +1,4 @@
-"""Whether the feature is on: the first request switches it on, a day of silence off."""
+"""Whether the feature is enabled: the first request enables it, a day of silence disables it."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -7,10 +7,10 @@ from bridge.simulator.world.agenda import Agenda, Appointment
 
 
 class Enabling:
-    """On and off for the whole group; the first answer is slow for each VM.
+    """Enabled or disabled for the whole group; the first answer is slow for each VM.
 
-    `tell` is called with `enabled`, `flowing` (events that were held back show) and `disabled`.
-    All durations are real seconds here.
+    `tell` is called with `enabled`, `flowing` (delayed events appear) and `disabled`.
+    All durations are in real seconds.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class Enabling:
         self._appointments: list[Appointment] = []
 
     def touch(self, vm: str, now: datetime) -> datetime:
-        """A VM asks: return when it may be answered."""
+        """Handle a VM's request: return when it may be answered."""
         self._last = now
         if not self.on:
             self._switch_on(now)
@@ -65,7 +65,7 @@ class Enabling:
         self._tell("flowing")
 
     def _watch(self, over: datetime) -> None:
-        """Looking at the end of a silence is cheaper than an appointment for each request."""
+        """Check at the end of a silence: cheaper than an appointment for each request."""
         self._appoint(over, lambda: self._look(over))
 
     def _look(self, over: datetime) -> None:

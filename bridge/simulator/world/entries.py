@@ -1,4 +1,4 @@
-"""One scheduled event of the simulated world, and what the truth says of it."""
+"""One scheduled event of the simulated world, and how the truth describes it."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -12,7 +12,7 @@ from bridge.simulator.world.truth import write_time
 
 @dataclass(slots=True, eq=False)
 class Entry:
-    """A scheduled event that is there, with what only the world knows of it."""
+    """A current scheduled event, with what only the world knows about it."""
 
     name: str
     life: int
@@ -32,13 +32,13 @@ class Entry:
         return self.event.status
 
     def stop(self) -> None:
-        """Forget what was to happen next."""
+        """Cancel what was to happen next."""
         if self.next is not None:
             self.next.canceled = True
             self.next = None
 
     def facts(self) -> dict[str, Any]:
-        """All about it, in the words of the truth and the control API."""
+        """All fields, under the names of the truth and the control API."""
         event = self.event
         return {
             "eventId": event.key,
@@ -81,7 +81,7 @@ def _description(plan: NewEvent) -> str:
 
 
 def changed(event: ScheduledEvent, asked: Update) -> ScheduledEvent:
-    """The scheduled event with what *asked* gives put in."""
+    """The scheduled event with the fields of *asked*."""
     given = asked.model_dump(exclude={"event", "type"}, exclude_none=True)
     if asked.type is not None:
         given["event_type"] = asked.type

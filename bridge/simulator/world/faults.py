@@ -1,4 +1,4 @@
-"""What can go wrong with an answer on demand: which faults there are, and which are live."""
+"""Faults on demand: which kinds there are, and which are live."""
 
 import random
 from collections.abc import Callable
@@ -30,11 +30,11 @@ Kind = Literal[
 ]
 Category = Literal["scheduledevents", "instance", "versions", "identity"]
 ADDED = ("delay", "skew")
-"""Kinds that leave the answer itself alone, so that they go together with others."""
+"""Kinds that do not change the answer itself, so that they combine with others."""
 
 
 class Fault(Part):
-    """One fault, and which requests it hits. Without `for` and `count` it stays until cleared."""
+    """One fault, and the requests it hits. Without `for` and `count` it stays until cleared."""
 
     model_config = ConfigDict(populate_by_name=True)
 
@@ -42,12 +42,12 @@ class Fault(Part):
     name: str | None = None
     lasting: Duration | None = Field(None, alias="for", description="divided by the speed")
     count: int | None = Field(None, ge=1, description="how many requests it hits")
-    chance: float = Field(1.0, gt=0, le=1, description="how likely each of them is hit")
+    chance: float = Field(1.0, gt=0, le=1, description="the probability that it hits a request")
     paths: tuple[Category, ...] = ("scheduledevents",)
     methods: list[Literal["GET", "POST"]] | None = None
     vms: list[str] | None = None
     processed: bool = Field(
-        default=False, description="the request takes effect, and only its answer is spoilt"
+        default=False, description="the request takes effect; only its answer is damaged"
     )
     status: int | None = Field(None, ge=200, le=599)
     retry_after: int | None = Field(None, ge=0, description="seconds, as on the wire")
@@ -105,14 +105,14 @@ class Faults:
         return live
 
     def clear(self, name: str | None = None) -> int:
-        """End the faults of that name, or all; return how many there were."""
+        """End the faults with that name, or all; return how many there were."""
         ending = [live for live in self.live if name in (None, live.name)]
         for live in ending:
             self._remove(live)
         return len(ending)
 
     def hit(self, method: str, path: str, vm: str) -> list[Fault]:
-        """Which faults this request meets: all that go together, and the first of the others."""
+        """The faults that hit this request: all that combine, and the first of the others."""
         met: list[Fault] = []
         for live in list(self.live):
             spoilt = any(fault.kind not in ADDED for fault in met)

@@ -1,4 +1,4 @@
-"""What Azure promises of its own events, enforced in a strict scenario; and how refusals sound."""
+"""What Azure promises about its events, enforced in a strict scenario; and the refusals."""
 
 from bridge.common.fields import write_duration
 from bridge.simulator.world.building_blocks import MINIMUM_NOTICE, NewEvent

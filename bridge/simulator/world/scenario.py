@@ -1,4 +1,4 @@
-"""What the simulator plays: the scenario file as typed models, read from a name or a path."""
+"""The scenario file as typed models, read by name or path."""
 
 from collections.abc import Iterator
 from importlib.resources import files
@@ -46,9 +46,9 @@ class Unusable(ValueError):
 
 
 class ScenarioStep(Part):
-    """At a time, one thing is done, or several times in a row."""
+    """One action at a certain time, once or repeated."""
 
-    at: Duration = Field(0.0, description="since the start, divided by the speed")
+    at: Duration = Field(0.0, description="time since the start, divided by the speed")
     repeat: int = Field(1, ge=1, le=100_000, description="create that many: NAME-1, NAME-2, …")
     every: Duration = Field(0.0, description="between repetitions")
     create: NewEvent | None = None
@@ -67,7 +67,7 @@ class ScenarioStep(Part):
 
     @property
     def subject(self) -> str | None:
-        """The scheduled event that this refers to, when it does."""
+        """The scheduled event that this step refers to, if any."""
         target = getattr(self, self.action)
         if isinstance(target, Reschedule | Update):
             return target.event
@@ -78,7 +78,7 @@ class ScenarioStep(Part):
         given = [name for name in ACTIONS if getattr(self, name) is not None]
         if len(given) != 1:
             found = " and ".join(given) or "none"
-            raise ValueError(f"a step does exactly one of {', '.join(ACTIONS)}; here is {found}")
+            raise ValueError(f"a step must have exactly one of {', '.join(ACTIONS)}, not {found}")
         if self.repeat > 1 and self.create is None:
             raise ValueError("repeat goes with create only")
         return self
@@ -94,11 +94,11 @@ class Scenario(Part):
     location: str = "westeurope"
     vms: list[VM] = Field(default_factory=lambda: [VM(name="vm-0")], min_length=1)
     strict: bool = Field(default=False, description="enforce minimum notice and pending limit")
-    incarnation: int = Field(1, ge=0, description="the first, also after the feature was off")
+    incarnation: int = Field(1, ge=0, description="the first one, also after the feature was off")
     first_call_delay: Duration = 0.0
-    events_delay: Duration = Field(0.0, description="from enabling until events show")
+    events_delay: Duration = Field(0.0, description="from enabling until events appear")
     disable_after: Duration = Field(86400.0, gt=0, description="silence that disables the feature")
-    rate_limit: int | None = Field(None, ge=1, description="real requests a second per VM")
+    rate_limit: int | None = Field(None, ge=1, description="real requests per second and VM")
     token_lifetime: Duration = 86400.0
     api_versions: list[VersionText] = Field(default_factory=lambda: list(API_VERSIONS))
     approve_unknown: int = Field(400, ge=200, le=599, description="status for an unknown EventId")
@@ -128,7 +128,7 @@ class Scenario(Part):
         return self
 
     def renamed(self, name: str) -> Self:
-        """The same, but with another name for the first VM, also in the events' resources."""
+        """The same scenario with another name for the first VM, also in the events' resources."""
         first = self.vms[0]
         steps = [_rename(step, first.name, name) for step in self.script]
         vms = [first.model_copy(update={"name": name}), *self.vms[1:]]
@@ -145,7 +145,7 @@ def _made_by(step: ScenarioStep) -> Iterator[str]:
 
 
 def names_of(step: ScenarioStep) -> list[str]:
-    """The names of what a create step makes; an unnamed one has only its EventId."""
+    """The names of the events that a create step makes; an unnamed one has only its EventId."""
     name = step.create.name if step.create else None
     if name is None or step.repeat == 1:
         return [name] if name else []
@@ -162,7 +162,7 @@ def _rename(step: ScenarioStep, old: str, new: str) -> ScenarioStep:
 
 
 def shipped() -> list[str]:
-    """The names of the scenarios inside the package."""
+    """The names of the scenarios in the package."""
     folder = files("bridge.simulator") / "scenarios"
     return sorted(item.name[:-5] for item in folder.iterdir() if item.name.endswith(".yaml"))
 
@@ -203,7 +203,7 @@ def sentence(error: ValidationError) -> str:
     """The first problem in one sentence: the key, what is wrong, what is allowed."""
     problems = error.errors(include_url=False)
     first: Any = problems[0]
-    # Parts with a bracket or of a type's name are pydantic's, for the arms of a union.
+    # Parts with a bracket or a type's name come from pydantic, for the branches of a union.
     place = [str(part) for part in first["loc"] if "[" not in str(part) and part not in _ARMS]
     said = first["msg"].removeprefix("Value error, ")
     here = f"{'.'.join(place)}: " if place else ""

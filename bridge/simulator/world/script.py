@@ -1,4 +1,4 @@
-"""Playing a scenario's script on a world, and rehearsing it to find what can never work."""
+"""Play a scenario's script on a world, and rehearse it to find steps that can never work."""
 
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -14,8 +14,8 @@ _REHEARSAL = datetime(2026, 1, 1, tzinfo=UTC)
 class Script:
     """The steps of a scenario, put on the world's agenda.
 
-    A step that the world refuses, because an approval came before it, say, is left out, and the
-    truth says so.
+    A step that the world refuses, for example because an approval came before it, is skipped, and
+    the truth says so.
     """
 
     def __init__(self, world: World) -> None:
@@ -69,9 +69,9 @@ def _named(step: ScenarioStep, plan: NewEvent, turn: int) -> NewEvent:
 
 
 def rehearse(scenario: Scenario) -> None:
-    """Play the script in no time, nobody approving; raise `Unusable` when it breaks a rule.
+    """Play the script in no time and without approvals; raise `Unusable` when it breaks a rule.
 
-    Only rules of a strict scenario count: what an approval may change is for the day itself.
+    Only the rules of a strict scenario count: an approval may change the rest at run time.
     """
     now = _REHEARSAL
     world = World(scenario, clock=lambda: now)

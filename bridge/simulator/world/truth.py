@@ -10,12 +10,12 @@ Record = dict[str, Any]
 
 
 def write_time(moment: datetime) -> str:
-    """ISO 8601 in UTC with milliseconds, as all records have it."""
+    """ISO 8601 in UTC with milliseconds, as in all records."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 class Truth:
-    """Records in memory and, when there is a path, as JSON lines in a file, flushed one by one."""
+    """Records in memory and, if there is a path, as JSON lines in a file, flushed one by one."""
 
     def __init__(
         self, path: Path | None = None, *, tell: Callable[[Record], object] | None = None

@@ -1,4 +1,4 @@
-"""The simulated world: scheduled events and their lives, on an injected clock and no I/O."""
+"""The simulated world: scheduled events and their lives, with an injected clock and no I/O."""
 
 import math
 import uuid
@@ -21,10 +21,10 @@ _IDS = uuid.UUID("0b7d4a0e-7a5e-5c0c-9a53-3f1f6f2f6c55")
 
 
 class World:
-    """What all VMs of the group see. Every change is in the truth before anybody can see it.
+    """What all VMs of the group see. Every change is in the truth before a VM can see it.
 
-    Durations are those of the scenario: the speed divides them. `changed` is called when the
-    agenda may have become shorter.
+    Durations are those of the scenario: the speed divides them. `changed` is called when the next
+    appointment may be earlier than before.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class World:
         return timedelta(seconds=seconds / self.speed)
 
     def advance(self) -> None:
-        """Let everything happen that is due by now."""
+        """Do everything that is due by now."""
         self.agenda.run(self.clock())
 
     def document(self) -> Document:
@@ -69,7 +69,7 @@ class World:
         return Document(self.incarnation, tuple(entry.event for entry in shown))
 
     def find(self, reference: str) -> Entry:
-        """By EventId or by name, without regard to case."""
+        """Find an event by EventId or by name; case does not matter."""
         key = reference.upper()
         if key in self.entries:
             return self.entries[key]
@@ -86,7 +86,7 @@ class World:
         name = plan.name or f"event-{self._created + 1}"
         event_id = plan.event_id or self.event_id(name)
         if event_id.upper() in self.entries:
-            raise Refused(f"scheduled event {name!r} is still there")
+            raise Refused(f"scheduled event {name!r} still exists")
         self._created += 1
         self._lives[event_id.upper()] = life = self._lives.get(event_id.upper(), 0) + 1
         not_before = self._not_before(0 if plan.status == STARTED else notice_of(plan))
@@ -124,7 +124,7 @@ class World:
         return self._replace(entry, replace(entry.event, not_before=moment))
 
     def update(self, reference: str, **changes: Any) -> Entry:
-        """Change `type`, `resources`, `description` or `duration`; what is not given stays."""
+        """Change `type`, `resources`, `description` or `duration`; other fields stay."""
         return self.change(Update.model_validate({"event": reference, **changes}))
 
     def change(self, asked: Update) -> Entry:
@@ -132,9 +132,9 @@ class World:
         return self._replace(entry, changed(entry.event, asked))
 
     def approve(self, references: Sequence[str], **facts: Any) -> list[str]:
-        """Release these for all their resources; return the EventIds for which that is news.
+        """Approve these for all their resources; return the EventIds not approved before.
 
-        Raises `Unknown`, and does nothing, when one of them is not there. *facts* go to the truth.
+        Raises `Unknown` and does nothing when one of them does not exist. *facts* go to the truth.
         """
         entries = dict.fromkeys(self.find(reference) for reference in references)
         fresh = [e for e in entries if e.status == SCHEDULED and e.approved_at is None]
@@ -149,7 +149,7 @@ class World:
         return ids
 
     def fault(self, kind: Fault | str, **keys: Any) -> LiveFault:
-        """Spoil answers from now on: a `Fault`, or its kind and keys (`"status", count=3`)."""
+        """Damage answers from now on: a `Fault`, or its kind and keys (`"status", count=3`)."""
         fault = kind if isinstance(kind, Fault) else Fault.model_validate({"kind": kind, **keys})
         live = self.faults.add(fault, self.clock())
         self.changed()
@@ -159,17 +159,17 @@ class World:
         return self.faults.clear(name)
 
     def disable(self) -> None:
-        """Switch the feature off, as a day of silence does."""
+        """Disable the feature, as a day of silence does."""
         self.enabling.disable()
 
     def touch(self, vm: str) -> datetime:
-        """A VM asks: return when it may be answered."""
+        """Handle a VM's request: return when it may be answered."""
         ready = self.enabling.touch(vm, self.clock())
         self.changed()
         return ready
 
     def _not_before(self, notice: float) -> datetime:
-        """On a whole second, upwards: what is on the wire has no fractions, and must be true."""
+        """Round up to a whole second: the wire has no fractions, and the time must be true."""
         moment = self.clock() + self.scaled(notice)
         return datetime.fromtimestamp(math.ceil(moment.timestamp()), UTC)
 

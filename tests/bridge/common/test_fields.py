@@ -45,7 +45,7 @@ def test_durations_are_read(text, seconds):
     "value", ["5", "", "s", "5 s", "-5s", "1e3s", "5w", "1m30s", 7, 5.0, True, False, None, []]
 )
 def test_what_is_not_a_duration_is_refused_with_examples(value):
-    with pytest.raises(ValueError, match="write it as 500ms, 1s, 5m, 24h or 7d"):
+    with pytest.raises(ValueError, match="write it like 500ms, 1s, 5m, 24h or 7d"):
         parse_duration(value)
 
 
@@ -71,7 +71,7 @@ def test_sizes_are_read(text, size):
 
 @pytest.mark.parametrize("value", ["64", "64K", "64kib", "1.5MiB", "-1B", "", 65, True, None])
 def test_what_is_not_a_size_is_refused_with_examples(value):
-    with pytest.raises(ValueError, match="write it as 64KiB, 256MiB or 1GiB"):
+    with pytest.raises(ValueError, match="write it like 64KiB, 256MiB or 1GiB"):
         parse_size(value)
 
 
@@ -98,7 +98,7 @@ def test_a_secret_is_never_shown():
 
 @pytest.mark.parametrize("value", [{"hunter2": "file"}, ["hunter2"], {"file": 2, "x": "hunter2"}])
 def test_a_secret_written_wrongly_is_not_shown_by_our_own_words(value):
-    with pytest.raises(ValueError, match="a secret is a text") as caught:
+    with pytest.raises(ValueError, match="a secret must be text") as caught:
         Secret.parse(value)
     assert "hunter2" not in str(caught.value)
 

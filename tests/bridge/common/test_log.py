@@ -177,7 +177,7 @@ def test_with_level_error_libraries_do_not_warn():
 
 def test_a_level_that_there_is_not_is_an_error():
     with pytest.raises(
-        ValueError, match="SEB_LOG: 'loud' is not a log level; allowed are debug, info"
+        ValueError, match="SEB_LOG: 'loud' is not a log level; choose from debug, info"
     ):
         log.setup("loud")
 

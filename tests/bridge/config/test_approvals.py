@@ -27,7 +27,7 @@ def test_approvals_have_the_defaults_of_the_contract():
         ("allow: [{}]", "approvals.allow[0].approver: is missing"),
         ("allow: [{approver: a, key: x}]", "approvals.allow[0].key: unknown key; did you mean keys?"),
         ("allow: [{approver: a, keys: [{}]}]", "approvals.allow[0].keys[0]: needs either hmac or"),
-        ("allow: [{approver: a, keys: [{hmac: x}]}]", "begins with whsec_"),
+        ("allow: [{approver: a, keys: [{hmac: x}]}]", "starts with whsec_"),
         (f"allow: [{{approver: a, keys: [{{hmac: {WHSEC}}}]}}, {{approver: b, keys: [{{hmac: {WHSEC}}}]}}]",
          "allow: a and b have the same key, token or certificate"),
         ("auto: [{}]", "approvals.auto[0]: needs at least one of event_source"),

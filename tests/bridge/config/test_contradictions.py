@@ -7,19 +7,19 @@ from bridge.config.describe import describe
 def test_an_approvers_token_must_be_one_that_may_approve(problems, read):
     entry = "approvals: {allow: [{approver: a, token: t}]}"
     [found] = problems(f"{{{entry}, http: {{tokens: [{{name: t, token: x, scopes: [read]}}]}}}}")
-    assert found.endswith("approvals.allow[0].token: the token t has no scope approve")
+    assert found.endswith("approvals.allow[0].token: the token t lacks the scope approve")
     assert read(f"{{{entry}, http: {{tokens: [{{name: t, token: x}}]}}}}").approvals.allow
 
 
 @pytest.mark.parametrize(
     ("entry", "http", "said"),
     [
-        ("certificate: CN=a", "tokens: [x]", "allow[0].certificate: nobody asks for certificates"),
-        ("certificate: CN=a", f"listen: null, {MTLS}", "nobody asks for certificates"),
-        ("certificate: CN=a, via: control", MTLS, "allow[0].via: 'control' shows no certificates"),
+        ("certificate: CN=a", "tokens: [x]", "allow[0].certificate: client certificates need http.listen"),
+        ("certificate: CN=a", f"listen: null, {MTLS}", "client certificates need http.listen"),
+        ("certificate: CN=a, via: control", MTLS, "allow[0].via: 'control' has no certificates"),
         ("certificate: orders", MTLS, "allow[0].certificate: must be the subject of a certificate"),
         ("via: http", "tls: {certificate: a, key: b, client_certificates: optional}",
-         "http.tls: client_certificates is of no use without client_ca"),
+         "http.tls: client_certificates has no effect without client_ca"),
         ("via: http", "tls: {certificate: a, key: b, client_ca: c, client_certificates: never}",
          "http.tls.client_certificates: 'never' is not allowed"),
     ],
@@ -40,13 +40,13 @@ def test_an_approver_that_is_asked_for_may_be_a_channel_or_the_operators_own_rul
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        ("allow: [{approver: a, token: t}]", "approvals.allow[0].token: 't' is no name in http.tokens"),
+        ("allow: [{approver: a, token: t}]", "approvals.allow[0].token: 't' is not in http.tokens"),
         ("allow: [{approver: a, via: htp}]",
-         "approvals.allow[0].via: 'htp' is no channel; there are control, http"),
+         "approvals.allow[0].via: 'htp' is not a channel; choose from control, http"),
         ("allow: [{approver: a}], require: {approvers: [a, uid 0]}",
-         "approvals.require: uid 0 has no entry in approvals.allow by which it may approve"),
+         "approvals.require: uid 0 must approve, but no entry in approvals.allow lets it"),
         ("allow: [{approver: a, decisions: [hold]}], require: {approvers: [a]}",
-         "approvals.require: a has no entry in approvals.allow by which it may approve"),
+         "approvals.require: a must approve, but no entry in approvals.allow lets it"),
     ],
 )  # fmt: skip
 def test_rights_that_nobody_could_use_are_refused(problems, tail, keys, said):
@@ -57,14 +57,14 @@ def test_rights_that_nobody_could_use_are_refused(problems, tail, keys, said):
 def test_a_name_that_anybody_may_claim_on_a_channel_of_trust_is_said(read, tail):
     entries = f"{{approver: bare}}, {{approver: shut, via: http}}, {{approver: k, keys: [{{hmac: {WHSEC}}}]}}"
     claim = (
-        "Whoever may publish to desk may vote there as bare: "
-        "its entry asks for no proof and names no via."
+        "Anyone who may publish to desk may vote as bare: "
+        "its entry requires no proof and names no via."
     )
 
     def told(*keys, trust="transport"):
         source = f"from: {{{DESK.replace('transport', trust)}}}"
         found = describe(read(approvals(source, f"allow: [{entries}]", *keys)))
-        return [one for one in found if one.startswith("Whoever may publish")]
+        return [one for one in found if one.startswith("Anyone who may publish")]
 
     assert told() == [claim]
     assert told(trust="signed") == []
@@ -73,12 +73,12 @@ def test_a_name_that_anybody_may_claim_on_a_channel_of_trust_is_said(read, tail)
 
 def test_check_says_whose_votes_would_not_count(read, tail):
     bus = f"from: {{{DESK}}}"
-    lost = "From desk only signed approvals count, for the policy asks for verified approvers."
+    lost = "From desk, only signed approvals count, because the policy requires verified approvers."
     assert lost in describe(read(approvals(bus, "require: {count: 2}")))
     assert lost not in describe(read(approvals(bus, "require: any")))
     nobody = (
-        "On the control socket only signed votes count: no entry is for a user of this machine, "
-        "as {approver: uid 0, via: control} would be for root."
+        "On the control socket, only signed votes count: no entry allows a user of this machine. "
+        "For root, add {approver: uid 0, via: control}."
     )
     assert nobody in describe(read(approvals("allow: [{approver: a}]")))
     assert nobody in describe(read(approvals("allow: [{approver: uid 0, via: http}]")))

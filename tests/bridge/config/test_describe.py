@@ -39,7 +39,7 @@ def test_the_secret_of_a_format_is_never_said(read, problems):
 def test_the_sentence_about_a_sink_names_its_format(read, sink):
     [said] = [one for one in describe(read(f"sinks: {{out: {sink}}}")) if "Sink out" in one]
     assert re.search(r"(as|of) slack\b", said)
-    assert "skips what is overtaken" in said
+    assert "skips outdated states" in said
 
 
 def test_a_configuration_is_said_in_sentences(read, tmp_path):
@@ -59,11 +59,11 @@ def test_a_configuration_is_said_in_sentences(read, tmp_path):
     for sentence in (
         "Polls http://127.0.0.1:8081 every 2s with api-version 2020-07-01.",
         "Publishes all scheduled events that this VM can see.",
-        "CloudEvents come from the source /mine.",
-        "CloudEvents carry in observer: the VM tag team.",
-        f"Keeps its journal in {tmp_path}: what is settled for 30d, and at most 256MiB.",
+        "CloudEvents have the source /mine.",
+        "CloudEvents contain in observer: the VM tag team.",
+        f"Keeps its journal in {tmp_path}: settled CloudEvents for 30d, at most 256MiB.",
         "Serves console and API at http://0.0.0.0:80.",
-        "not encrypted, as insecure: true says.",
+        "not encrypted, as insecure: true allows.",
         "Token token-1 may read and approve.",
         "Serves probes and metrics, without a token, at http://0.0.0.0:90.",
         "the group root.",
@@ -71,7 +71,7 @@ def test_a_configuration_is_said_in_sentences(read, tmp_path):
         assert sentence in said
     assert re.search(
         r"Sink out writes .* \(gives up after 7d; only types a\.\*; only event types Reboot; "
-        r"skips what is overtaken; best effort\)\.",
+        r"skips outdated states; best effort\)\.",
         said,
     )
 
@@ -80,16 +80,18 @@ def test_defaults_are_said_in_sentences(read):
     said = "\n".join(describe(load(None, {})))
     assert "No configuration file: all defaults." in said
     assert "Finds the metadata service and polls it every 1s" in said
-    assert "name this VM (its name comes from instance metadata)" in said
-    assert "read-only, for there are no tokens; when that is taken, goes on without." in said
-    assert "Serves no console and no API." in describe(read("http: {listen: null}"))
+    assert "name this VM (its name is read from instance metadata)" in said
+    assert (
+        "read-only because there are no tokens; if that port is taken, runs without them." in said
+    )
+    assert "Serves neither console nor API." in describe(read("http: {listen: null}"))
 
 
 @pytest.mark.parametrize(
     ("how", "said"),
     [
-        ("required", "may read; without one nobody gets a connection."),
-        ("optional", "may read; without one a client needs a token, or signs its votes."),
+        ("required", "may read; connections without one are refused."),
+        ("optional", "may read; other clients need a token, or sign their votes."),
     ],
 )
 def test_certificates_are_described_in_sentences(read, how, said):
@@ -98,9 +100,9 @@ def test_certificates_are_described_in_sentences(read, how, said):
         read(f"{{approvals: {{allow: [{{approver: a, certificate: CN=x}}]}}, http: {{{http}}}}}")
     )
     assert "a may approve and hold and release, proved by the certificate CN=x." in told
-    assert f"Whoever shows a certificate signed by ca.pem {said}" in told
+    assert f"Anyone with a certificate signed by ca.pem {said}" in told
     assert (
-        "Approvals are taken over the control socket, "
+        "Accepts approvals over the control socket, "
         "and over HTTP with a client certificate whose subject is listed." in told
     )
     assert not any("read-only" in one for one in told)
@@ -110,20 +112,20 @@ def test_approvals_are_described_in_sentences(read, tail):
     keys = (f"from: {{{DESK}}}", "answer_strays: true", "dry_run: true", "require: any")
     said = describe(read(approvals(*keys)))
     assert (
-        "Approvals from desk are the lines of /topic; whoever may publish there is believed."
+        "Approvals from desk are the lines of /topic; anyone who may publish there is trusted."
         in said
     )
     assert "One approval is enough for all VMs of a scheduled event." in said
-    assert "The bridge on the event's first VM tells Azure, each next one 5s later." in said
-    assert "A hold counts for 10m, and never stops Azure; a vote waits 30s for its event." in said
-    assert "Dry run: decides and publishes, and tells Azure nothing." in said
+    assert "The bridge on the event's first VM tells Azure; each next waits 5s more." in said
+    assert "A hold counts for 10m and never stops Azure; a vote waits 30s for its event." in said
+    assert "Dry run: decides and publishes, but tells Azure nothing." in said
     assert any(one.startswith("Publishes refusals") for one in said)
     alone = describe(load(None, {}))
-    assert "Approvals are taken over the control socket." in alone
+    assert "Accepts approvals over the control socket." in alone
     assert any("approvals.from names no source" in one for one in alone)
     alone = describe(read(approvals(f"from: {{{DESK}}}", "leader: none")))
-    assert "Every bridge on one of the event's VMs tells Azure at once." in alone
-    assert "A scheduled event is approved when each of its VMs was approved for." in alone
+    assert "Every bridge on one of the event's VMs tells Azure immediately." in alone
+    assert "A scheduled event is approved when each of its VMs has an approval." in alone
 
 
 def test_rights_rules_and_reminders_are_described_in_sentences(read, tail):
@@ -139,17 +141,17 @@ def test_rights_rules_and_reminders_are_described_in_sentences(read, tail):
     config = read(f"{approvals(*keys)[:-1]}, http: {http}}}")
     said = describe(config)
     for sentence in (
-        "Approvals from desk are the lines of /topic; each must be signed.",
-        "Approvals are taken over the control socket, and over HTTP with the token ops, and over HTTP when they are signed.",
+        "Approvals from desk are the lines of /topic; each one must be signed.",
+        "Accepts approvals over the control socket, and over HTTP with the token ops, and over HTTP if they are signed.",
         "orders may approve and hold, Freeze events, proved by its key.",
-        "ops may approve and hold and release, for VMs like web*, for all VMs of an event at once, via http only, proved by the token ops.",
-        "Nobody else may vote, through whatever door.",
+        "ops may approve and hold and release, for VMs like web*, for all VMs of an event together, via http only, proved by the token ops.",
+        "Nobody else may vote, on any channel.",
         "A scheduled event is approved by 2 different verified approvers.",
-        "Approves by itself for this VM scheduled events of type Freeze, that take at most 10s.",
+        "Approves automatically, for this VM scheduled events of type Freeze, that take at most 10s.",
         "While votes are missing, publishes approval.due 5m and 1m before notBefore.",
-        "Consents to CloudEvents webhooks with approvals from e.example.",
+        "Accepts CloudEvents webhooks with approvals from e.example.",
     ):
         assert sentence in said
     assert WHSEC not in f"{said} {config!r} {config.model_dump(mode='json', fallback=str)}"
     named = describe(read(approvals("require: {approvers: [a, b]}")))
-    assert "A scheduled event is approved when all of these have, verified: a, b." in named
+    assert "A scheduled event is approved when all of these, verified, approve: a, b." in named

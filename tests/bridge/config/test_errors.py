@@ -15,7 +15,7 @@ def test_an_unknown_key_names_the_nearest_right_one(problems):
     ]
     assert problems("sink: {}") == [":1: sink: unknown key; did you mean sinks?"]
     assert problems("journal: {xyzzy: 1}") == [
-        ":1: journal.xyzzy: unknown key; allowed are keep, max_size"
+        ":1: journal.xyzzy: unknown key; choose from keep, max_size"
     ]
     assert problems("sinks:\n  a:\n    type: stdout\n    retry: {timout: 1s}") == [
         ":4: sinks.a.retry.timout: unknown key; did you mean timeout?"
@@ -28,15 +28,15 @@ def test_an_unknown_key_names_the_nearest_right_one(problems):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("source: {poll_interval: 1}", "write it as 500ms, 1s, 5m, 24h or 7d"),
+        ("source: {poll_interval: 1}", "write it like 500ms, 1s, 5m, 24h or 7d"),
         ("source: {scope: mine}", "'mine' is not allowed; it must be 'own' or 'all'"),
         ("source: {vm_name: 12}", "must be text; put it in quotes"),
         ("source: {tags: team}", "must be a list"),
-        ("source: {tags: }", "is empty; give it a value, or leave the key out"),
+        ("source: {tags: }", "is empty; give it a value, or remove the key"),
         ("source: {labels: {rack: 12}}", "source.labels.rack: must be text; put it in quotes"),
         ("source: [a]", "source: must be a mapping (key: value)"),
-        ("journal: {max_size: 256}", "write it as 64KiB, 256MiB or 1GiB"),
-        ("stop_grace: ten", "write it as 500ms, 1s, 5m, 24h or 7d"),
+        ("journal: {max_size: 256}", "write it like 64KiB, 256MiB or 1GiB"),
+        ("stop_grace: ten", "write it like 500ms, 1s, 5m, 24h or 7d"),
         ("http: {insecure: maybe}", "must be true or false"),
         ("http: {tls: {certificate: a.pem}}", "http.tls.key: is missing"),
         ("http: {tokens: abc}", "must be a list"),

@@ -98,7 +98,7 @@ def test_a_variable_that_is_not_set_is_an_error_and_one_that_is_empty_is_not(rea
 @pytest.mark.parametrize("text", ["${A", "${}", "${A B}", "${A:-x}", "x ${"])
 def test_what_only_looks_like_a_variable_is_an_error(problems, text):
     [found] = problems(f"source: {{vm_name: '{text}'}}", A="x")
-    assert "write $${ to mean the characters" in found
+    assert "write $${ for a literal ${" in found
 
 
 def test_the_fingerprint_tells_configurations_apart_but_not_secrets(read):
@@ -143,11 +143,11 @@ def test_the_fingerprint_knows_the_keys_of_a_source(read, tail):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("just words", ": is not a mapping; it must hold keys such as source and sinks"),
-        ("- a\n- b", ": is not a mapping; it must hold keys such as source and sinks"),
+        ("just words", ": must be a mapping with keys such as source and sinks"),
+        ("- a\n- b", ": must be a mapping with keys such as source and sinks"),
         (b"a: \xff", ": is not UTF-8 text"),
         ("a: 1".encode("utf-16"), ": is not UTF-8 text"),
-        ("#" * 1024**2 + "\n", ": is larger than 1MiB, which no configuration is"),
+        ("#" * 1024**2 + "\n", ": is larger than 1MiB; no configuration is that large"),
     ],
 )
 def test_a_file_that_cannot_be_read_says_so_in_one_sentence(problems, text, said):

@@ -6,14 +6,14 @@ from bridge.config.syntax import MOST_VALUES
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("source:\n\tscope: own", ":2: is indented with a tab; YAML wants spaces"),
+        ("source:\n\tscope: own", ":2: is indented with a tab; use spaces"),
         ("source: }", ":1: is not YAML: "),
         ("a: b: c", ":1: is not YAML: mapping values are not allowed"),
-        (b"a: \x00", ": holds characters that YAML does not allow"),
-        ("source:\n  scope: own\n  scope: all", ":3: says 'scope' again; a key stands only once"),
-        ("a: {<<: {}, <<: {}}", ":1: says '<<' again; a key stands only once"),
-        ("source: {}\nsource: {}", ":2: says 'source' again; a key stands only once"),
-        ("source: {}\n---\nsource: {}", ":2: starts a second document; one is allowed"),
+        (b"a: \x00", ": contains characters that YAML does not allow"),
+        ("source:\n  scope: own\n  scope: all", ":3: repeats the key 'scope'; give it once"),
+        ("a: {<<: {}, <<: {}}", ":1: repeats the key '<<'; give it once"),
+        ("source: {}\nsource: {}", ":2: repeats the key 'source'; give it once"),
+        ("source: {}\n---\nsource: {}", ":2: starts a second document; write only one"),
         ("? [a]\n: b", ":1: has a key that is not text"),
         ("a: !!python/object:os.system x", ":1: has a tag; put text that begins with ! in quotes"),
         ("a: *b", ":1: has an alias without its anchor; put text that begins with * in quotes"),
@@ -34,7 +34,7 @@ def test_a_bomb_of_aliases_does_not_go_off(problems):
         f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 30)
     )
     [found] = problems(bomb)
-    assert f"holds more than {MOST_VALUES} values" in found
+    assert f"contains more than {MOST_VALUES} values" in found
 
 
 def test_anchors_and_merges_serve_to_say_things_once(read):

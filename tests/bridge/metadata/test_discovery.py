@@ -184,7 +184,7 @@ async def test_the_well_known_address_is_known_by_its_url_too():
     remembered = Candidate(WELL_KNOWN, "remembered")
     chosen, attempts = await discover("2020-07-01", found=[remembered], probe=refuses)
     assert chosen == remembered
-    assert attempts[0].verdict == "there, and kept in spite of a problem: No."
+    assert attempts[0].verdict == "found, and kept despite a problem: No."
 
 
 async def test_when_nothing_answers_there_is_no_winner_and_all_attempts_are_told(nobody):

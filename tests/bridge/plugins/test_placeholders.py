@@ -35,5 +35,5 @@ def test_templates_are_validated_without_their_values():
     assert Place.validate("a/{vm_name}/{location}") == "a/{vm_name}/{location}"
     assert Place.validate("{subject}", "subject") == "{subject}"
     for wrong in ("{subject}", "{vm}", "{}", "a{ vm_name }"):
-        with pytest.raises(ValueError, match="is not known; there are observer, vm_name"):
+        with pytest.raises(ValueError, match="is unknown; choose from observer, vm_name"):
             Place.validate(wrong)

@@ -69,7 +69,7 @@ def test_a_bad_scenario_is_one_sentence_and_78(tmp_path, capsys):
     file.write_text("script: [{create: {type: Reboot, notise: 1m}}]")
     assert simulate("--scenario", str(file)) == 78
     err = capsys.readouterr().err
-    assert err.startswith(f"scenario {file}: script.0.create: unknown key 'notise', perhaps")
+    assert err.startswith(f"scenario {file}: script.0.create: unknown key 'notise'; did you mean")
     assert err.count("\n") == 1
 
 

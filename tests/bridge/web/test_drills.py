@@ -110,7 +110,7 @@ async def test_the_report_tells_what_the_sinks_did(running):
     [
         (b"", "it is not JSON"),
         (b"{", "it is not JSON"),
-        (b'{"notice": "1s", "notice": "2s"}', "a name stands twice"),
+        (b'{"notice": "1s", "notice": "2s"}', "a name occurs twice"),
         (b"[]", "it must be a JSON object"),
         (b"{}", "eventType is needed: one of Freeze"),
         (b'{"eventType": "Rebot"}', "eventType must be one of Freeze, Reboot"),

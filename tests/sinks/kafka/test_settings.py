@@ -151,7 +151,7 @@ def test_the_client_has_a_name_also_while_the_vm_has_none(place, meant):
 
 def test_the_client_may_be_named():
     assert configured(client_id="x-{vm_name}").name_client(PLACE, "sink") == "x-web-1"
-    assert "{subject} is not known" in refused(client_id="{subject}")
+    assert "{subject} is unknown" in refused(client_id="{subject}")
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_topics_that_kafka_does_not_take_are_refused(topic):
 
 
 def test_a_topic_is_not_made_from_what_strangers_choose():
-    assert "{subject} is not known; there are event_type" in refused(topic="{subject}")
+    assert "{subject} is unknown; choose from event_type" in refused(topic="{subject}")
 
 
 def test_an_unknown_name_is_waited_for():

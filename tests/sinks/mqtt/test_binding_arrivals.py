@@ -58,7 +58,7 @@ def test_a_user_property_is_not_the_content_type():
 
 @pytest.mark.parametrize("name", ["id", "ID", "specversion", "source", "type"])
 def test_an_attribute_that_stands_twice_is_refused(name: str):
-    with pytest.raises(MalformedApproval, match="stands twice"):
+    with pytest.raises(MalformedApproval, match="occurs twice"):
         said(Arrival(BODY, "application/json", [*ATTRIBUTES, (name, "x")]))
 
 

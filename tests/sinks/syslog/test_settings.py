@@ -65,7 +65,7 @@ def test_a_password_in_an_address_is_not_repeated():
         ({"facility": "local8"}, "facility"),
         ({"app_name": "two words"}, "app_name"),
         ({"app_name": "x" * 49}, "app_name"),
-        ({"hostname": "{nobody}"}, "{nobody} is not known"),
+        ({"hostname": "{nobody}"}, "{nobody} is unknown"),
         ({"enterprise_id": 0}, "enterprise_id"),
     ],
 )

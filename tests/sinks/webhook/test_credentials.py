@@ -23,7 +23,7 @@ async def test_a_rotated_key_is_used_with_the_next_batch(receiver, tmp_path):
         assert await send([make(2)]) == [None]
         file.write_text("nonsense")
         [problem] = await send([make(3)])
-    assert str(problem).startswith("secret: a key begins with whsec_")
+    assert str(problem).startswith("secret: a key starts with whsec_")
     assert "nonsense" not in str(problem)
     for key, got in zip((SECRET, OTHER), receiver.got, strict=True):
         standardwebhooks.Webhook(key).verify(

@@ -41,7 +41,7 @@ def refused(**keys) -> str:
         ("https://pager.example/#s3cret", "holds a fragment"),
         ("http://pager.example/s3cret", "would be sent to pager.example in clear text"),
         ("http://localhost.example/s3cret", "would be sent to localhost.example in clear text"),
-        ("https://pager.example/{s3}", "{s3} is not known; there are observer, vm_name"),
+        ("https://pager.example/{s3}", "{s3} is unknown; choose from observer, vm_name"),
         ("https://{vm_name}.example/s3cret", "is not a URL"),
     ],
 )

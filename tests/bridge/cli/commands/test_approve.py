@@ -265,8 +265,8 @@ WRONG = {
     "--print and --json": (["--print", "--json"], "--print asks no bridge"),
     "a key on the command line": (["--sign-with", "whsec_c2VjcmV0"], "the name of a file"),
     "no such file": (["--sign-with", "/nowhere/key"], "--sign-with /nowhere/key: No such file"),
-    "a long reason": (["--reason", "x" * 513], "reason must be a text of at most 512"),
-    "a reason with control characters": (["--reason", "a\x1bb"], "printing characters"),
+    "a long reason": (["--reason", "x" * 513], "reason must be text of at most 512"),
+    "a reason with control characters": (["--reason", "a\x1bb"], "printable characters"),
     "an empty id": ([""], "it names no eventId"),
 }
 

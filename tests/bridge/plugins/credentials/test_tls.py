@@ -133,7 +133,7 @@ async def test_a_rotated_certificate_is_shown_from_then_on(certificates, tmp_pat
     settings = tls(ca=certificates.authority, certificate=mine.certificate, key=mine.key)
     settings.context()
     shutil.copy(certificates.client.certificate, mine.certificate)
-    with pytest.raises(Unavailable, match="does not belong to"):
+    with pytest.raises(Unavailable, match="does not match the certificate"):
         settings.context()
     shutil.copy(certificates.client.key, mine.key)
     seen = await handshake(
@@ -166,16 +166,18 @@ def test_a_directory_is_no_file(tmp_path):
 def test_files_that_hold_something_else_are_named(certificates, tmp_path):
     junk = tmp_path / "junk.pem"
     junk.write_text("junk")
-    with pytest.raises(Unavailable, match=r"junk\.pem holds no PEM certificate"):
+    with pytest.raises(Unavailable, match=r"junk\.pem contains no PEM certificate"):
         tls(ca=junk).context()
-    with pytest.raises(Unavailable, match=r"junk\.pem does not hold a PEM certificate and its key"):
+    with pytest.raises(
+        Unavailable, match=r"junk\.pem does not contain a PEM certificate and its key"
+    ):
         tls(certificate=junk).context()
     with pytest.raises(Unavailable, match="are not a PEM certificate and its key"):
         tls(certificate=certificates.client.certificate, key=junk).context()
 
 
 def test_a_key_of_another_certificate_is_refused(certificates):
-    with pytest.raises(Unavailable, match=r"other-client\.key does not belong to"):
+    with pytest.raises(Unavailable, match=r"other-client\.key does not match"):
         tls(
             certificate=certificates.client.certificate, key=certificates.other_client.key
         ).context()
@@ -204,7 +206,7 @@ def test_an_encrypted_key_without_its_password_is_refused_and_nobody_is_asked(
     own = {"certificate": certificates.client.certificate, "key": encrypted}
     with pytest.raises(Unavailable, match="is encrypted, so it needs key_password"):
         tls(**own).context()
-    with pytest.raises(Unavailable, match="key_password does not open the key"):
+    with pytest.raises(Unavailable, match="key_password does not decrypt the key"):
         tls(**own, key_password="wrong").context()
     keys = {key: str(value) for key, value in own.items()}
     nowhere = {"file": str(tmp_path / "nowhere")}
@@ -215,9 +217,9 @@ def test_an_encrypted_key_without_its_password_is_refused_and_nobody_is_asked(
 @pytest.mark.parametrize(
     ("keys", "why"),
     [
-        ({"key": "k.pem"}, "key is of no use without certificate"),
-        ({"key_password": "x"}, "key_password is of no use without certificate"),
-        ({"ca": "ca.pem", "insecure": True}, "checks nothing, so ca is of no use"),
+        ({"key": "k.pem"}, "key has no effect without certificate"),
+        ({"key_password": "x"}, "key_password has no effect without certificate"),
+        ({"ca": "ca.pem", "insecure": True}, "checks nothing, so ca has no effect"),
         ({"verify": False}, "verify"),
     ],
 )

@@ -82,7 +82,7 @@ async def test_the_feature_can_be_disabled(simulator, control):
     ("method", "path", "body", "status", "sentence"),
     [
         ("POST", "events", {"type": "Rebot"}, 400, "type: Input should be 'Freeze', "),
-        ("POST", "events", {"type": "Reboot", "notise": "1m"}, 400, "perhaps 'notice'"),
+        ("POST", "events", {"type": "Reboot", "notise": "1m"}, 400, "did you mean 'notice'?"),
         ("POST", "events", [], 409, "not a JSON object"),
         ("POST", "events", {"type": "Reboot", "notice": "1m"}, 409, "at least 15m, not 1m"),
         ("POST", "events/none/cancel", None, 404, "no scheduled event 'none'"),

@@ -48,7 +48,7 @@ def test_a_file_is_read_and_named_after_itself(tmp_path):
     [
         ("[1]", "f.yaml: it must be a mapping with keys such as vms and script"),
         ("a: [", "f.yaml: not YAML in line 1: "),
-        ("scripts: []", "f.yaml: unknown key 'scripts', perhaps 'script'; allowed are name, "),
+        ("scripts: []", "f.yaml: unknown key 'scripts'; did you mean 'script'? choose from name, "),
         ("vms: []", "f.yaml: vms: List should have at least 1 item"),
         ("vms: [{name: a}, {name: A}]", "f.yaml: two of vms have the same name"),
         (
@@ -60,22 +60,22 @@ def test_a_file_is_read_and_named_after_itself(tmp_path):
         ),
         (
             "script: [{create: {type: Reboot, notice: 15 min}}]",
-            "f.yaml: script.0.create.notice: '15 min' is not a duration; write it as 500ms, 1s,",
+            "f.yaml: script.0.create.notice: '15 min' is not a duration; write it like 500ms, 1s,",
         ),
         (
             "script: [{create: {type: Reboot, notise: 15m}}]",
-            "f.yaml: script.0.create: unknown key 'notise', perhaps 'notice'; allowed are type,",
+            "f.yaml: script.0.create: unknown key 'notise'; did you mean 'notice'? choose from type,",
         ),
         (
             "script: [{at: 1s}]",
             (
-                "f.yaml: script.0: a step does exactly one of create, cancel, start, complete, "
-                "reschedule, update, fault, clear_faults, disable; here is none"
+                "f.yaml: script.0: a step must have exactly one of create, cancel, start, complete, "
+                "reschedule, update, fault, clear_faults, disable, not none"
             ),
         ),
         (
             "script: [{cancel: a, start: a}]",
-            "here is cancel and start",
+            "not cancel and start",
         ),
         ("script: [{repeat: 2, disable: true}]", "script.0: repeat goes with create only"),
         (
@@ -91,7 +91,7 @@ def test_a_file_is_read_and_named_after_itself(tmp_path):
             "script: [{fault: {kind: empty, status: 500}}]",
             "script.0.fault: status goes with kind status or redirect, not with empty",
         ),
-        ("script: [{fault: {kind: empty, zzz: 3s}}]", "unknown key 'zzz'; allowed are kind, "),
+        ("script: [{fault: {kind: empty, zzz: 3s}}]", "unknown key 'zzz'; choose from kind, "),
     ],
 )
 def test_a_bad_file_is_one_sentence_with_file_key_problem_and_what_is_allowed(text, expected):

@@ -156,7 +156,7 @@ def test_event_ids_are_upper_case_guids_and_depend_on_scenario_seed_and_name_alo
 def test_an_event_that_returns_has_the_same_id_and_another_life():
     world, _ = make_world()
     first = world.create(type="Reboot", name="r")
-    with pytest.raises(Refused, match="still there"):
+    with pytest.raises(Refused, match="still exists"):
         world.create(type="Reboot", name="r")
     world.cancel("r")
     second = world.create(type="Reboot", name="r")

@@ -85,7 +85,7 @@ async def test_a_certificate_has_the_rights_of_its_entry(tmp_path, files):
         status, problem = await vote(made, files, files.orders)
         assert (status, problem["detail"]) == (
             403,
-            "It does not count: orders may not say approve.",
+            "It does not count: orders may not vote approve.",
         )
         assert (await vote(made, files, files.orders, decision="hold"))[0] == 202
         assert made.told == []
