@@ -280,7 +280,9 @@ def test_the_first_poll_waits_for_nothing_that_only_its_answer_needs(tmp_path):
     assert loaded & {*desk, *words, "aiohttp.web", "bridge.web.server"} == set()
 
 
-WITHOUT_REASON = re.compile(r"# (noqa: [A-Z0-9]+(, [A-Z0-9]+)*|type: ignore\[[a-z-]+\])\s*$", re.M)
+WITHOUT_REASON = re.compile(
+    r"# (noqa: [A-Z0-9]+(, [A-Z0-9]+)*|type: ignore\[[a-z-]+\])\s*$", re.MULTILINE
+)
 
 
 def test_every_exception_from_a_rule_has_its_reason():
