@@ -1,4 +1,4 @@
-"""The recipes of docs/chat-and-paging.md and docs/formats.md, as a reader would use them."""
+"""The recipes in docs/chat-and-paging.md and docs/formats.md work as shown."""
 
 import json
 import re
@@ -26,7 +26,9 @@ def examples() -> list[str]:
 
 
 @pytest.mark.parametrize("example", examples())
-def test_every_recipe_loads_and_has_words_for_all_that_it_asks_for(example, tmp_path):
+def test_every_recipe_loads_and_its_format_writes_every_cloudevent_that_it_selects(
+    example, tmp_path
+):
     file, key = tmp_path / "config.yaml", tmp_path / "key"
     key.write_text("secret")
     file.write_text(re.sub(r"/run/secrets/\S+?(?=})", str(key), example))
@@ -36,8 +38,8 @@ def test_every_recipe_loads_and_has_words_for_all_that_it_asks_for(example, tmp_
             each for each in published().values() if wanted(each, sink.only) and form.wants(each)
         ]
         assert asked
-        for said in map(form.encode, asked):
-            assert json.loads(said) if "json" in form.content_type else said
+        for text in map(form.encode, asked):
+            assert json.loads(text) if "json" in form.content_type else text
 
 
 def test_there_are_recipes():
@@ -51,7 +53,7 @@ def test_the_guide_names_every_format_and_every_key(kind):
     assert [key for key in keys if f"| `{key}` |" not in FORMATS] == []
 
 
-def test_the_guide_has_a_row_for_every_type_that_a_pager_may_meet():
+def test_the_guide_has_a_row_for_every_type_that_a_pager_can_get():
     page = FORMATS.split("## pagerduty")[1].split("## template")[0]
     kinds = [kind.removeprefix(PREFIX).removesuffix(".v1") for kind in published()]
     assert [kind for kind in kinds if f"`{kind}`" not in page] == []

@@ -1,4 +1,4 @@
-"""The page about the commands names all that there is."""
+"""The page about commands lists every command and every option."""
 
 import argparse
 import importlib

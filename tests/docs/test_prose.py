@@ -47,6 +47,12 @@ def test_prose_is_what_is_neither_code_nor_a_table_nor_a_link():
     assert list(prose(page)) == [(1, "text"), (7, "more [link](x)")]
 
 
+def test_the_glossary_has_each_word_once():
+    words = re.findall(r"\*\*(.+?)\*\* ?[|,]", (DOCS / "glossary.md").read_text(encoding="utf-8"))
+    assert len(words) > 40
+    assert len(words) == len(set(words))
+
+
 def test_the_readme_links_every_page():
     listed = README.read_text(encoding="utf-8").split("## Documentation")[1]
     pages = [f"docs/{page.name}" for page in sorted(DOCS.glob("*.md"))]

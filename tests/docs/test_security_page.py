@@ -1,4 +1,4 @@
-"""The page about security names tests: each of them must be there."""
+"""The page about security names tests, and each of them exists."""
 
 import re
 from pathlib import Path
@@ -8,13 +8,15 @@ PAGE = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
 TEST = re.compile(r"^(?:async )?def (test_\w+)", re.MULTILINE)
 
 
-def test_every_test_that_the_page_names_is_there():
+def test_every_test_that_the_page_names_exists():
     files = list((ROOT / "tests").rglob("test_*.py"))
-    there = {name for path in files for name in TEST.findall(path.read_text(encoding="utf-8"))}
-    there |= {path.name for path in files} | {path.relative_to(ROOT).as_posix() for path in files}
+    existing = {name for path in files for name in TEST.findall(path.read_text(encoding="utf-8"))}
+    existing |= {path.name for path in files} | {
+        path.relative_to(ROOT).as_posix() for path in files
+    }
     named = set(re.findall(r"`((?:tests/[\w/]+/)?test_\w+(?:\.py)?)`", PAGE))
     assert len(named) > 50
-    assert named - there == set()
+    assert named - existing == set()
 
 
 def test_every_threat_has_a_defence_and_a_test():

@@ -1,4 +1,4 @@
-"""What the pages about SIEMs show is what the code does."""
+"""The pages about SIEMs show what the code does."""
 
 import re
 from dataclasses import astuple

@@ -1,4 +1,4 @@
-"""What the guide shows works as shown."""
+"""The examples on the page about the simulator work as shown."""
 
 import re
 import shlex
@@ -44,7 +44,7 @@ def test_the_guide_names_everything(words):
     assert [word for word in words if f"`{word}" not in GUIDE and f"`{word}`" not in GUIDE] == []
 
 
-async def test_the_curl_examples_are_taken():
+async def test_the_curl_examples_are_accepted():
     async with Simulator() as simulator, aiohttp.ClientSession() as session:
         for line in block("sh").splitlines():
             words = shlex.split(line)[1:]
