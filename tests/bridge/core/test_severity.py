@@ -75,7 +75,7 @@ def test_the_table_agrees_with_the_published_number(cloudevent: CloudEvent):
 
 
 @pytest.mark.parametrize(("number", "row"), [(1, 9), (12, 10), (16, 14), (24, 18)])
-def test_a_number_that_nobody_publishes_yet_has_the_row_below_it(number: int, row: int):
+def test_an_unpublished_number_has_the_row_below_it(number: int, row: int):
     cloudevent = make()
     body = cloudevent.body.replace(b'"severitynumber":13', b'"severitynumber":%d' % number)
     assert severity(replace(cloudevent, body=body)).otel == row

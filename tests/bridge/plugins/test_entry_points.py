@@ -9,7 +9,7 @@ import bridge.plugins
 from bridge.plugins import Misconfigured, find_sink, installed_sinks
 
 
-def test_an_unknown_type_is_answered_with_those_that_there_are():
+def test_the_error_for_an_unknown_type_lists_all_types():
     with pytest.raises(Misconfigured, match=r"no sink type 'stdou'; there are .*file.*stdout"):
         find_sink("stdou")
 
@@ -39,7 +39,7 @@ def test_what_is_installed_is_looked_up_once(entry_points, monkeypatch):
     assert set(installed_sinks()) == {"odd"}
 
 
-def test_a_sink_that_was_installed_since_then_is_found_all_the_same(plugin_module, entry_points):
+def test_a_sink_that_is_installed_later_is_found(plugin_module, entry_points):
     entry_points()
     assert not installed_sinks()
     plugin_module("from sinks.stdout import sink")

@@ -202,7 +202,7 @@ def by_hand(policy, words):
     "change", [None, *[name for name in CHANGES if name != "started"]], ids=str
 )
 @pytest.mark.parametrize(("policy", "require"), list(zip(POLICIES, REQUIRE, strict=True)), ids=str)
-def test_every_short_story_ends_as_the_clerk_says(policy, require, change):
+def test_every_short_sequence_matches_the_naive_model(policy, require, change):
     for story in SHORT if change is None else SHORTER:
         places = range(len(story) + 1) if change else [0]
         for place in places:
@@ -216,7 +216,7 @@ def test_every_short_story_ends_as_the_clerk_says(policy, require, change):
 
 
 @pytest.mark.parametrize("said", list(itertools.product(WHAT.values(), repeat=3)), ids=str)
-def test_in_one_log_the_last_word_stands_in_whatever_order_it_arrives(said):
+def test_in_one_log_the_last_vote_counts_in_any_order_of_arrival(said):
     ballots = [
         replace(
             as_vote(given(Said(0, EVENT.event_id, "orders", what, "vm-0"), NOON), EVENT, 1, NOON),
@@ -233,7 +233,7 @@ def test_in_one_log_the_last_word_stands_in_whatever_order_it_arrives(said):
 
 
 @pytest.mark.parametrize("require", REQUIRE, ids=str)
-def test_what_is_enough_is_so_from_one_moment_on_whenever_one_looks(require):
+def test_the_moment_of_enough_votes_does_not_depend_on_when_it_is_checked(require):
     """Never because somebody looked: between two votes nothing changes but holds, which end."""
     for story in SHORT:
         ballot = Ballot(require)
