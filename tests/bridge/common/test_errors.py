@@ -1,4 +1,4 @@
-"""What the errors of plugins carry."""
+"""What the errors of plugins contain."""
 
 from bridge.plugins import Unavailable
 

@@ -1,4 +1,4 @@
-"""Signatures: what the public vectors say, what another library says, and that nothing slips through."""
+"""Signatures, against public vectors and another library; and no forgery is accepted."""
 
 import base64
 import builtins

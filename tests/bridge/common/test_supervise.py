@@ -8,7 +8,7 @@ from bridge.plugins import Unavailable
 
 
 class World:
-    """A clock that moves only when somebody sleeps or works, and remembers the sleeps."""
+    """A clock that moves only when code sleeps or works, and records the sleeps."""
 
     def __init__(self, most: int = 5) -> None:
         self.now = 0.0

@@ -1,4 +1,4 @@
-"""The short words for kinds of news: static, printable, and short enough for syslog."""
+"""The short names of CloudEvents: static, printable, and short enough for syslog."""
 
 import re
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What returns after its end was announced."""
+"""Events that return after their end was announced."""
 
 from dataclasses import replace
 from datetime import timedelta

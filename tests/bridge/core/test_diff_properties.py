@@ -1,4 +1,4 @@
-"""What must hold for any history of documents, wherever it is cut by restarts."""
+"""What must be true for any history of documents, with restarts at any point."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable

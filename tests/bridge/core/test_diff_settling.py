@@ -1,4 +1,4 @@
-"""Boots and the time after them: what an absence proves, and when."""
+"""Boots and the time after them: what a missing event proves, and when."""
 
 from dataclasses import replace
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""What is hostile or huge still becomes a message that conforms and fits."""
+"""Hostile or huge input still becomes a message that conforms and fits."""
 
 import json
 from dataclasses import replace

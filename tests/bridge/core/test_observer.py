@@ -1,4 +1,4 @@
-"""Who speaks, and how it is described."""
+"""The observer, and how it is described."""
 
 import re
 from dataclasses import replace

@@ -20,7 +20,7 @@ from bridge.core import messages
 from bridge.core.cloudevent import CloudEvent
 from bridge.plugins import severity
 
-VOICE = Cause("a-1", "/orders\x1fa-1", "approve", "orders", "orders-bus")
+CAUSE = Cause("a-1", "/orders\x1fa-1", "approve", "orders", "orders-bus")
 KIND = {each.type.split(".", 2)[2].removesuffix(".v1"): each for each in published().values()}
 
 
@@ -32,7 +32,7 @@ def told(event_type: str, *, announced: bool = True, begun: bool = False) -> Clo
 
 
 def refused(reason: str) -> CloudEvent:
-    return outcome(Outcome("refused", EVENT_ID, VOICE, reason=reason), OBSERVER, NOON)
+    return outcome(Outcome("refused", EVENT_ID, CAUSE, reason=reason), OBSERVER, NOON)
 
 
 SITUATIONS = [

@@ -1,4 +1,4 @@
-"""What is remembered of a scheduled event, and what is said of a drill."""
+"""The state of scheduled events and drills."""
 
 import pytest
 from support.world import scheduled_event

@@ -1,4 +1,4 @@
-"""Rehearsals in the journal: one at a time, apart from Azure's events, and not for ever."""
+"""Drills in the journal: one at a time, apart from Azure's events, and not forever."""
 
 import sqlite3
 from dataclasses import replace

@@ -43,7 +43,7 @@ def path(tmp_path):
 
 
 async def spoil(journal: Journal) -> None:
-    """Overwrite what the file holds, under the open connection, as a bad disk would."""
+    """Overwrite the file's content under the open connection, as a bad disk would."""
 
     def damage(store: Store) -> None:
         store.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -57,7 +57,7 @@ async def spoil(journal: Journal) -> None:
 
 
 def put_in_the_way(path: Path) -> Path:
-    """Where the file was, there is a directory, so that it cannot be opened."""
+    """Replace the file by a directory, so that it cannot be opened."""
     away = path.with_name("away.db")
     path.rename(away)
     path.mkdir()
@@ -87,7 +87,7 @@ def modes(path: Path) -> dict[str, int]:
 
 @pytest.fixture
 def lavish():
-    """A umask that takes nothing away."""
+    """A umask that removes no permissions."""
     before = os.umask(0)
     yield
     os.umask(before)

@@ -27,7 +27,7 @@ def path(tmp_path):
 
 
 async def spoil(journal: Journal) -> None:
-    """Overwrite what the file holds, under the open connection, as a bad disk would."""
+    """Overwrite the file's content under the open connection, as a bad disk would."""
 
     def damage(store: Store) -> None:
         store.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -41,7 +41,7 @@ async def spoil(journal: Journal) -> None:
 
 
 def put_in_the_way(path: Path) -> Path:
-    """Where the file was, there is a directory, so that it cannot be opened."""
+    """Replace the file by a directory, so that it cannot be opened."""
     away = path.with_name("away.db")
     path.rename(away)
     path.mkdir()

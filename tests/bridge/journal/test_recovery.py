@@ -54,7 +54,7 @@ def attempts(store: Store, name: str) -> tuple:
 
 
 def content(store: Store) -> list[str]:
-    """All rows; the highest number ever given may grow."""
+    """All rows; the highest number ever assigned may grow."""
     return [line for line in store.connection.iterdump() if "sqlite_sequence" not in line]
 
 

@@ -1,4 +1,4 @@
-"""Votes on the way from the stand-in back to the file."""
+"""Votes when the stand-in is merged into the file."""
 
 from datetime import UTC, datetime
 

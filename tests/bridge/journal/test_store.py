@@ -63,7 +63,7 @@ def test_a_commit_that_fails_half_way_leaves_nothing(store: Store):
 
 def test_a_commit_that_the_disk_refuses_leaves_nothing(store: Store):
     class Refusing:
-        """A connection whose disk is full at the very last moment."""
+        """A connection whose disk is full at the last moment."""
 
         def __init__(self, connection) -> None:
             self._connection = connection

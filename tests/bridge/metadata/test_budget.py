@@ -6,7 +6,7 @@ from bridge.metadata.budget import Budget
 
 
 class Clock:
-    """Time that passes only when somebody sleeps."""
+    """Time that passes only during sleeps."""
 
     def __init__(self) -> None:
         self.now = 100.0

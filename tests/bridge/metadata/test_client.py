@@ -1,4 +1,4 @@
-"""How Azure is asked: requests, connections, patience and turns."""
+"""Requests to Azure: connections, timeouts and order."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Whatever is no document is a problem with a reason, and never emptiness."""
+"""Any answer that is not a document is a problem with a reason, and never an empty document."""
 
 import json
 import random

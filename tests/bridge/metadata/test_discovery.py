@@ -18,7 +18,7 @@ NOWHERE = Path(__file__).parent / "data" / "unrouted"
 
 @pytest.fixture
 def nobody():
-    """A URL at which nobody listens, for as long as the test lasts."""
+    """A URL without a listener for the duration of the test."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         yield f"http://127.0.0.1:{taken.getsockname()[1]}"

@@ -1,4 +1,4 @@
-"""How commands reach the bridge, and who may."""
+"""How commands reach the bridge, and who may use the socket."""
 
 import os
 import socket
@@ -122,16 +122,16 @@ async def test_another_user_cannot_take_the_short_path_first(runner, long_dir, s
     trap = Path(address).parent
     trap.mkdir()
     os.chown(trap, 12345, -1)
-    with pytest.raises(PermissionError, match="belongs to somebody else"):
+    with pytest.raises(PermissionError, match="belongs to another user"):
         platform.control_address(long_dir)
-    with pytest.raises(PermissionError, match="belongs to somebody else"):
+    with pytest.raises(PermissionError, match="belongs to another user"):
         await platform.serve_control(runner, address, None)
 
 
 def test_a_link_at_the_short_path_is_refused(long_dir, short_paths, tmp_path):
     trap = Path(platform.control_address(long_dir)).parent
     trap.symlink_to(tmp_path)
-    with pytest.raises(PermissionError, match="belongs to somebody else"):
+    with pytest.raises(PermissionError, match="belongs to another user"):
         platform.control_address(long_dir)
 
 

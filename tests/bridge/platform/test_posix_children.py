@@ -1,4 +1,4 @@
-"""How a program is started in a group of its own and ended with it."""
+"""Programs that start in their own process group, and end with it."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What systemd is told, and what it asks for."""
+"""What the bridge sends to systemd, and what systemd asks for."""
 
 import os
 import socket

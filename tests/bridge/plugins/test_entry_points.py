@@ -1,4 +1,4 @@
-"""How plugins are found, and what is said of those that cannot be."""
+"""How plugins are found, and the errors for those that cannot be loaded."""
 
 import sys
 from importlib.metadata import EntryPoint
@@ -16,7 +16,7 @@ def test_the_error_for_an_unknown_type_lists_all_types():
 
 @pytest.fixture
 def entry_points(monkeypatch):
-    """Let the packages that are installed name these, and no others."""
+    """Let the installed packages name only these."""
 
     def name(*points):
         monkeypatch.setattr(bridge.plugins.entry_points, "entry_points", lambda group: points)

@@ -1,4 +1,4 @@
-"""Who may say what, and whether a signed vote is fresh: the truth tables."""
+"""Who may vote, and whether a signed vote is fresh: the truth tables."""
 
 import base64
 from dataclasses import replace

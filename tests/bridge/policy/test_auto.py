@@ -1,4 +1,4 @@
-"""Rules that vote by themselves: when they apply, and for whom."""
+"""Rules that vote automatically: when they apply, and for which VMs."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Rehearsals as values: what may be asked for, and how they go on."""
+"""Drills as values: how they start, change and end."""
 
 from dataclasses import replace
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""What counts, what is enough, and whose turn it is."""
+"""Which votes count, how many are enough, and whose turn it is."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -22,7 +22,7 @@ def approval(**said):
 
 
 def against(said: Approval, event=EVENT, rules=EACH, identity=None) -> str | None:
-    """The reason for which it does not count."""
+    """The reason why it does not count."""
     given = Given(said, "bus", NOON, identity)
     found: Refusal | None = objection(given, as_vote(given, event, 1, NOON), event, rules)
     return found.reason if found else None

@@ -1,4 +1,4 @@
-"""The strict reader: what it takes, what it refuses, and that nothing upsets it."""
+"""The strict reader: what it accepts, what it refuses, and that no input breaks it."""
 
 import json
 from collections.abc import Sequence
@@ -256,7 +256,7 @@ def test_our_other_cloudevents_are_not_for_us_even_if_malformed(kind):
         read(b"\xff", [("ce_type", name.encode())])
 
 
-# --- whatever comes ------------------------------------------------------------------------------
+# --- any input -----------------------------------------------------------------------------------
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),

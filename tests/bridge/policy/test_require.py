@@ -1,4 +1,4 @@
-"""How votes are counted: by VM, by head, or by name."""
+"""How votes are counted: by VM, by number of approvers, or by name."""
 
 import itertools
 
@@ -72,7 +72,7 @@ def test_an_approval_that_is_not_required_is_refused(require, changes, refused):
 @pytest.mark.parametrize("names", list(itertools.product([False, True], repeat=3)), ids=str)
 @pytest.mark.parametrize("held", [False, True])
 def test_the_truth_table_of_three_votes(names, held):
-    """Two VMs, two names, and whether a third one holds: what each policy makes of them."""
+    """The result of each policy for two VMs, two names, and a possible third that holds."""
     mine, theirs, again = names
     votes = [
         *([vote(resource=ME)] if mine else []),

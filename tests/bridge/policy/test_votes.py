@@ -1,4 +1,4 @@
-"""What a vote is worth later: when it lapses, stands, or is older than another."""
+"""What happens to a vote later: when it lapses, still counts, or is older than another."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What the poller makes of the answers of the metadata service."""
+"""How the poller handles the answers of the metadata service."""
 
 import asyncio
 import contextlib

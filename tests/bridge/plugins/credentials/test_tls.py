@@ -1,4 +1,4 @@
-"""TLS towards a far side, with real certificates and real handshakes."""
+"""TLS to a server, with real certificates and real handshakes."""
 
 import asyncio
 import os
@@ -28,7 +28,7 @@ def tls(**keys) -> TLS:
 
 
 async def handshake(client: ssl.SSLContext, server: Identity, **options) -> str | None:
-    """Shake hands with a real server; the client certificate's name as the server sees it."""
+    """Do a real handshake; return the client certificate's name as the server sees it."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(server.certificate, server.key)
     if "authority" in options:

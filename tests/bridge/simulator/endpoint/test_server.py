@@ -1,4 +1,4 @@
-"""How one VM is answered: delays, clocks, limits, resets, and what a spoilt answer hides."""
+"""Answers to one VM: delays, clocks, limits, resets, and what a damaged answer hides."""
 
 import asyncio
 from email.utils import parsedate_to_datetime
