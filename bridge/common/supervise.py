@@ -109,6 +109,6 @@ async def _problem(session: Work) -> BaseException | None:
         if task is None or task.cancelling():
             raise
         return error
-    except Exception as error:  # noqa: BLE001  the one place that catches whatever fails
+    except Exception as error:  # noqa: BLE001  the one place that catches everything
         return error
     return None

@@ -105,7 +105,7 @@ def _short_directory(path: Path, group_id: int | None) -> None:
         path.mkdir(mode=0o700)
     status = path.lstat()
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
-        raise PermissionError(errno.EPERM, "belongs to somebody else", str(path))
+        raise PermissionError(errno.EPERM, "belongs to another user", str(path))
     if group_id is not None:
         os.chown(path, -1, group_id)
     path.chmod(0o700 if group_id is None else 0o710)
@@ -119,7 +119,7 @@ def _refuse_strangers(directory: Path, state_dir: Path) -> None:
     with suppress(FileNotFoundError):
         status = directory.lstat()
         if not stat.S_ISDIR(status.st_mode) or status.st_uid not in trusted:
-            raise PermissionError(errno.EPERM, "belongs to somebody else", str(directory))
+            raise PermissionError(errno.EPERM, "belongs to another user", str(directory))
 
 
 def _remove(address: str) -> None:

@@ -10,7 +10,6 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 README = ROOT / "README.md"
 BEING_REWRAPPED: set[str] = {
-    "docs/logs.md",
     "docs/sinks/command.md",
     "docs/sinks/file.md",
     "docs/sinks/kafka.md",

@@ -1,4 +1,4 @@
-"""The machine's own clock, as the bridge asks it."""
+"""The machine's clock."""
 
 import time
 from datetime import UTC, datetime, timedelta

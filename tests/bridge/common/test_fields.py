@@ -44,7 +44,7 @@ def test_durations_are_read(text, seconds):
 @pytest.mark.parametrize(
     "value", ["5", "", "s", "5 s", "-5s", "1e3s", "5w", "1m30s", 7, 5.0, True, False, None, []]
 )
-def test_what_is_not_a_duration_is_refused_with_examples(value):
+def test_an_invalid_duration_is_refused_with_examples(value):
     with pytest.raises(ValueError, match="write it like 500ms, 1s, 5m, 24h or 7d"):
         parse_duration(value)
 
@@ -70,7 +70,7 @@ def test_sizes_are_read(text, size):
 
 
 @pytest.mark.parametrize("value", ["64", "64K", "64kib", "1.5MiB", "-1B", "", 65, True, None])
-def test_what_is_not_a_size_is_refused_with_examples(value):
+def test_an_invalid_size_is_refused_with_examples(value):
     with pytest.raises(ValueError, match="write it like 64KiB, 256MiB or 1GiB"):
         parse_size(value)
 
@@ -97,19 +97,19 @@ def test_a_secret_is_never_shown():
 
 
 @pytest.mark.parametrize("value", [{"hunter2": "file"}, ["hunter2"], {"file": 2, "x": "hunter2"}])
-def test_a_secret_written_wrongly_is_not_shown_by_our_own_words(value):
+def test_our_error_about_an_invalid_secret_does_not_show_it(value):
     with pytest.raises(ValueError, match="a secret must be text") as caught:
         Secret.parse(value)
     assert "hunter2" not in str(caught.value)
 
 
 @pytest.mark.parametrize("value", ["", None, 5, {}, {"file": 1}, {"file": "a", "more": "b"}])
-def test_what_is_not_a_secret_is_refused(value):
+def test_an_invalid_secret_is_refused(value):
     with pytest.raises(ValueError, match=r"or {file: PATH}"):
         Secret.parse(value)
 
 
-def test_a_secret_in_a_file_is_read_again_when_that_changes(tmp_path):
+def test_a_secret_in_a_file_is_read_again_when_the_file_changes(tmp_path):
     path = tmp_path / "token"
     path.write_text("first\n")
     secret = Secret.parse({"file": str(path)})
@@ -120,12 +120,12 @@ def test_a_secret_in_a_file_is_read_again_when_that_changes(tmp_path):
     assert repr(secret) == f"Secret(file={str(path)!r})"
 
 
-def test_a_secret_whose_file_is_gone_says_so(tmp_path):
+def test_a_missing_secret_file_is_reported(tmp_path):
     with pytest.raises(FileNotFoundError):
         Secret.parse({"file": str(tmp_path / "token")}).get()
 
 
-def test_secrets_are_equal_when_they_say_the_same(tmp_path):
+def test_secrets_with_the_same_value_are_equal(tmp_path):
     assert Secret("a") == Secret("a")
     assert Secret("a") != Secret("b")
     assert Secret("a") != "a"
@@ -137,7 +137,7 @@ def test_secrets_are_equal_when_they_say_the_same(tmp_path):
     assert Secret.parse(one) is one
 
 
-def test_the_json_schema_of_a_secret_says_both_ways():
+def test_the_json_schema_of_a_secret_allows_both_forms():
     text, file = TypeAdapter(Secret).json_schema()["anyOf"]
     assert text == {"type": "string", "minLength": 1}
     assert file["required"] == ["file"]

@@ -83,7 +83,7 @@ def test_a_value_with_spaces_is_quoted(bridge, text):
     assert text().rstrip().endswith('error="no answer" empty="" pair="a=b" é=é')
 
 
-def test_values_are_bounded(bridge, lines):
+def test_long_values_are_cut(bridge, lines):
     many = list(range(1000))
     bridge.info("x.y", extra={"long": "a" * 5000, "many": many, "deep": {"a": {"b": {"c": 1}}}})
     [line] = lines()
@@ -110,7 +110,7 @@ def test_secrets_are_not_shown(bridge, lines):
     assert "hunter2" not in str(lines())
 
 
-def test_libraries_are_heard_from_warning_on_in_the_same_format(lines):
+def test_libraries_log_warnings_and_above_in_the_same_format(lines):
     foreign = logging.getLogger("aiohttp.server")
     foreign.info("not heard")
     foreign.warning("bad request from %s\nforged", "somebody")
@@ -121,7 +121,7 @@ def test_libraries_are_heard_from_warning_on_in_the_same_format(lines):
     )
 
 
-def test_a_library_that_formats_badly_is_still_heard(lines):
+def test_a_library_message_with_a_bad_format_is_still_logged(lines):
     record = logging.makeLogRecord({"name": "foreign", "msg": "%d", "args": ("x",)})
     [ours] = [
         one for one in logging.getLogger().handlers if type(one).__module__ == "bridge.common.log"
@@ -160,7 +160,7 @@ def test_a_traceback_on_a_terminal_is_indented_so_it_cannot_forge_a_line(bridge,
         ("error", ["error"]),
     ],
 )
-def test_the_level_decides_what_is_heard(bridge, level, heard):
+def test_the_level_decides_what_is_logged(bridge, level, heard):
     stream = io.StringIO()
     log.setup(level, stream=stream)
     for name in ("debug", "info", "warning", "error"):
@@ -175,7 +175,7 @@ def test_with_level_error_libraries_do_not_warn():
     assert stream.getvalue() == ""
 
 
-def test_a_level_that_there_is_not_is_an_error():
+def test_an_unknown_level_is_an_error():
     with pytest.raises(
         ValueError, match="SEB_LOG: 'loud' is not a log level; choose from debug, info"
     ):
@@ -191,7 +191,7 @@ def test_setting_up_again_does_not_double_the_lines(bridge):
 
 
 @pytest.mark.parametrize("closing", ["sys.stderr.close()", "os.close(2)", "sys.stderr = None"])
-def test_a_closed_stderr_is_no_reason_to_fail(closing):
+def test_a_closed_stderr_is_not_a_failure(closing):
     program = f"""
 import logging, os, sys
 from bridge.common import log

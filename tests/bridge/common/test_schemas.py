@@ -22,12 +22,12 @@ def test_the_schemas_of_this_tree_are_found():
     assert contract.schema("config")["$id"] == "urn:scheduled-events-bridge:schema:config:v1"
 
 
-def test_schemas_and_the_asyncapi_document_have_names_and_other_files_have_not(schemas):
+def test_only_schemas_and_the_asyncapi_document_have_names(schemas):
     assert contract.names() == ["asyncapi", "audit.v1", "audit.v10", "audit.v2"]
     assert contract.read("asyncapi") == "asyncapi: 3.0.0\n"
 
 
-def test_without_a_version_the_newest_is_meant(schemas):
+def test_without_a_version_the_newest_schema_is_read(schemas):
     assert contract.schema("audit") == {"version": 10}
     assert contract.schema("audit.v1") == {"version": 1}
 
@@ -39,7 +39,7 @@ def test_an_installed_package_brings_its_own(schemas):
     assert contract.directory() == inside
 
 
-def test_a_name_that_there_is_not_leads_to_the_nearest_or_to_all(schemas):
+def test_an_unknown_name_suggests_the_nearest_or_lists_all(schemas):
     with pytest.raises(LookupError, match=r"no schema 'audti.v1'; did you mean audit\.v1"):
         contract.read("audti.v1")
     with pytest.raises(LookupError, match=r"there are asyncapi, audit\.v1, "):

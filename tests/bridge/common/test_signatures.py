@@ -1,4 +1,4 @@
-"""Signatures: what the public vectors say, what another library says, and that nothing slips through."""
+"""Signatures, against public vectors and another library; and no forgery is accepted."""
 
 import base64
 import builtins
@@ -58,7 +58,7 @@ def refusal(headers, body=BODY, keys=(HMAC, VERIFYING)) -> str:
     return str(caught.value)
 
 
-def test_the_public_vector_comes_out():
+def test_our_signature_matches_the_public_vector():
     assert signed() == {
         ID: MESSAGE,
         TIMESTAMP: str(THEN),
@@ -82,12 +82,12 @@ def _is_utf8(said: str) -> bool:
 
 
 @SIGNERS
-def test_what_a_key_signed_it_verifies(signing, verifying):
+def test_a_key_verifies_its_own_signature(signing, verifying):
     assert verify([verifying], signed(signing), BODY) == Signed(MESSAGE, THEN)
 
 
 @SIGNERS
-def test_whatever_is_changed_is_noticed(signing, verifying):
+def test_any_change_is_noticed(signing, verifying):
     good = signed(signing)
     for changed in (
         {ID: f"{MESSAGE}x"},
@@ -103,7 +103,7 @@ def test_whatever_is_changed_is_noticed(signing, verifying):
     refusal(good, keys=[])
 
 
-def test_a_signature_of_one_kind_is_none_of_the_other():
+def test_a_signature_of_one_kind_does_not_verify_as_the_other():
     for good in (signed(), signed(PRIVATE)):
         version, _, encoded = good[SIGNATURE].partition(",")
         swapped = {"v1": "v1a", "v1a": "v1"}[version]
@@ -162,17 +162,17 @@ def test_every_key_and_signature_is_tried_even_after_a_match():
         ({SIGNATURE: "v1,é"}, "none of the known keys"),
     ],
 )
-def test_what_is_malformed_is_a_mismatch(changes, said):
+def test_a_malformed_signature_is_a_mismatch(changes, said):
     changed = {name: value for name, value in {**signed(), **changes}.items() if value is not None}
     assert said in refusal(changed)
 
 
-def test_what_is_not_signed_at_all_can_be_told_apart():
+def test_an_unsigned_message_has_its_own_error():
     with pytest.raises(Unsigned):
         verify([HMAC], {}, BODY)
 
 
-def test_a_header_that_stands_twice_or_is_not_ascii_is_a_mismatch():
+def test_a_repeated_or_non_ascii_header_is_a_mismatch():
     pairs = [(name, value.encode()) for name, value in signed().items()]
     assert "occurs twice" in refusal([*pairs, ("Webhook-Id", b"other")])
     assert "not ASCII" in refusal([*pairs[:2], (SIGNATURE, b"\xff")])
@@ -232,7 +232,7 @@ def test_no_key_is_ever_shown():
         assert repr(key) == f"Key(version={key.version!r}, private={key.private})"
 
 
-def test_ed25519_asks_for_its_library_and_hmac_does_not(monkeypatch):
+def test_ed25519_needs_its_library_and_hmac_does_not(monkeypatch):
     real = builtins.__import__
 
     def without(name, *more, **kwargs):

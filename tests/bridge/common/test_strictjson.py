@@ -66,11 +66,11 @@ def test_the_largest_numbers_of_64_bits_are_read():
     assert decode(b"[9223372036854775807, -9223372036854775808]") == [2**63 - 1, -(2**63)]
 
 
-def test_a_byte_order_mark_is_passed_over():
+def test_a_byte_order_mark_is_skipped():
     assert decode(b'\xef\xbb\xbf{"a": 1}') == {"a": 1}
 
 
-def test_of_equal_names_the_last_one_counts():
+def test_the_last_of_equal_names_counts():
     assert decode(b'{"a": 1, "a": 2}') == {"a": 2}
 
 

@@ -8,7 +8,7 @@ from bridge.plugins import Unavailable
 
 
 class World:
-    """A clock that moves only when somebody sleeps or works, and remembers the sleeps."""
+    """A clock that moves only when code sleeps or works, and records the sleeps."""
 
     def __init__(self, most: int = 5) -> None:
         self.now = 0.0
@@ -39,7 +39,7 @@ def test_jitter_takes_any_part_of_the_wait():
     assert all(0 <= backoff(4) <= 4 for _ in range(200))
 
 
-def test_ever_so_many_attempts_do_not_overflow():
+def test_very_many_attempts_do_not_overflow():
     assert backoff(10**9, first=0.5, most=60, rng=lambda: 1) == 60
     assert backoff(0, first=0.5, most=60, rng=lambda: 1) == 0.5
 
@@ -95,7 +95,7 @@ async def test_each_failure_is_logged_by_name(caplog):
     )
 
 
-async def test_whoever_is_told_of_failures_says_them_itself(caplog):
+async def test_a_caller_with_on_failure_logs_failures_itself(caplog):
     async def session() -> None:
         raise ValueError("broken")
 
@@ -127,7 +127,7 @@ async def test_cancelling_ends_it():
         await task
 
 
-async def test_a_cancellation_that_a_library_lets_escape_is_a_failure_like_others():
+async def test_a_cancellation_that_a_library_leaks_is_an_ordinary_failure():
     world = World(most=3)
     heard = []
 

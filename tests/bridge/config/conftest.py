@@ -1,4 +1,4 @@
-"""A configuration file of the test's own, what becomes of it, and what is wrong with it."""
+"""A configuration file for a test, its values, and its problems."""
 
 from pathlib import Path
 
@@ -31,7 +31,7 @@ def read(write):
 
 @pytest.fixture
 def problems(write):
-    """What `load` says of *text*, with the file's name left out."""
+    """What `load` reports for *text*, without the file's name."""
 
     def problems(text: str | bytes, **environ: str) -> list[str]:
         path = write(text)
@@ -47,7 +47,7 @@ def problems(write):
 
 @pytest.fixture
 def tail():
-    """A type of approval source that somebody else installed."""
+    """A type of approval source from another package."""
     undo = register()
     yield
     undo()

@@ -36,7 +36,7 @@ def test_approvals_have_the_defaults_of_the_contract():
         ("remind: 5m", "approvals.remind: must be a list"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_with_approvals_is_explained(problems, tail, keys, said):
+def test_errors_in_approvals_are_explained(problems, tail, keys, said):
     [found] = problems(approvals(keys))
     assert said in found
 

@@ -24,12 +24,12 @@ def test_an_approvers_token_must_be_one_that_may_approve(problems, read):
          "http.tls.client_certificates: 'never' is not allowed"),
     ],
 )  # fmt: skip
-def test_certificates_that_would_prove_nobody_are_refused(problems, entry, http, said):
+def test_certificates_that_prove_no_one_are_refused(problems, entry, http, said):
     [found] = problems(f"{{approvals: {{allow: [{{approver: a, {entry}}}]}}, http: {{{http}}}}}")
     assert said in found
 
 
-def test_an_approver_that_is_asked_for_may_be_a_channel_or_the_operators_own_rule(read, tail):
+def test_a_required_approver_may_be_a_sink_or_an_auto_rule(read, tail):
     allow = (
         "allow: [{approver: a, via: desk}, {approver: b, via: http}, {approver: c, via: control}]"
     )
@@ -49,12 +49,12 @@ def test_an_approver_that_is_asked_for_may_be_a_channel_or_the_operators_own_rul
          "approvals.require: a must approve, but no entry in approvals.allow lets it"),
     ],
 )  # fmt: skip
-def test_rights_that_nobody_could_use_are_refused(problems, tail, keys, said):
+def test_rights_that_no_one_can_use_are_refused(problems, tail, keys, said):
     [found] = problems(approvals(keys))
     assert said in found
 
 
-def test_a_name_that_anybody_may_claim_on_a_channel_of_trust_is_said(read, tail):
+def test_check_warns_about_names_that_anyone_can_claim(read, tail):
     entries = f"{{approver: bare}}, {{approver: shut, via: http}}, {{approver: k, keys: [{{hmac: {WHSEC}}}]}}"
     claim = (
         "Anyone who may publish to desk may vote as bare: "

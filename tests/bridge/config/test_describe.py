@@ -7,7 +7,7 @@ from bridge.config import fingerprint, load
 from bridge.config.describe import describe
 
 
-def test_secrets_show_neither_in_sentences_nor_in_values(read):
+def test_secrets_appear_neither_in_sentences_nor_in_values(read):
     config = read(
         "http: {tokens: [{name: ops, token: '${SECRET}', scopes: [read]}]}", SECRET="s3cr3t"
     )
@@ -17,7 +17,7 @@ def test_secrets_show_neither_in_sentences_nor_in_values(read):
         assert "s3cr3t" not in shown
 
 
-def test_the_secret_of_a_format_is_never_said(read, problems):
+def test_the_secret_of_a_format_is_never_shown(read, problems):
     text = in_format("{type: pagerduty, routing_key: '${KEY}', x: 1}")
     assert "s3cret" not in str(problems(text, KEY="s3cret"))
     good = read(in_format("{type: pagerduty, routing_key: '${KEY}'}"), KEY="s3cret")
@@ -42,7 +42,7 @@ def test_the_sentence_about_a_sink_names_its_format(read, sink):
     assert "skips outdated states" in said
 
 
-def test_a_configuration_is_said_in_sentences(read, tmp_path):
+def test_a_configuration_is_described_in_sentences(read, tmp_path):
     said = "\n".join(
         describe(
             read(f"""
@@ -76,7 +76,7 @@ def test_a_configuration_is_said_in_sentences(read, tmp_path):
     )
 
 
-def test_defaults_are_said_in_sentences(read):
+def test_defaults_are_described_in_sentences(read):
     said = "\n".join(describe(load(None, {})))
     assert "No configuration file: all defaults." in said
     assert "Finds the metadata service and polls it every 1s" in said

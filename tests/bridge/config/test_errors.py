@@ -76,7 +76,7 @@ def test_a_wrong_value_is_explained(problems, text, said):
         "sinks: {a: {type: '${SECRET}'}}",
     ],
 )
-def test_secrets_do_not_show_in_errors(problems, text):
+def test_secrets_do_not_appear_in_errors(problems, text):
     found = problems(text, SECRET="hunter22")
     assert found
     assert "hunter22" not in str(found)

@@ -28,7 +28,7 @@ def test_without_a_file_everything_has_its_default():
     assert [(name, sink.type) for name, sink in config.sinks.items()] == [("stdout", "stdout")]
 
 
-def test_the_file_that_is_named_wins_over_the_variable_and_that_over_the_systems(tmp_path):
+def test_a_named_file_wins_over_the_variable_which_wins_over_the_systems_file(tmp_path):
     named, variable, system = (tmp_path / name for name in ("a.yaml", "b.yaml", "etc/config.yaml"))
     system.parent.mkdir()
     for path in (named, variable, system):
@@ -40,7 +40,7 @@ def test_the_file_that_is_named_wins_over_the_variable_and_that_over_the_systems
     assert load(None, {}).file == system
 
 
-def test_a_named_file_that_is_not_there_is_an_error_wherever_it_was_named(tmp_path):
+def test_a_named_file_that_does_not_exist_is_an_error(tmp_path):
     for path, environ in ((tmp_path / "no", {}), (None, {"SEB_CONFIG": str(tmp_path / "no")})):
         with pytest.raises(ConfigError, match="no: cannot be read: No such file or directory"):
             load(path, environ)
@@ -59,7 +59,7 @@ def test_an_empty_file_and_empty_sections_are_defaults(read):
     assert fingerprint(read("sinks: {}")) == plain
 
 
-def test_all_problems_are_named_at_once_in_the_order_of_the_file(problems):
+def test_all_problems_are_reported_together_in_file_order(problems):
     found = problems("source:\n  scope: mine\nsinks:\n  a: {type: kafkaa}\nhttp:\n  listen: 1\n")
     assert [":".join(line.split(":")[:3]) for line in found] == [
         ":2: source.scope",
@@ -68,7 +68,7 @@ def test_all_problems_are_named_at_once_in_the_order_of_the_file(problems):
     ]
 
 
-def test_a_byte_order_mark_is_no_harm(read):
+def test_a_byte_order_mark_is_ignored(read):
     assert read(b"\xef\xbb\xbfsource: {scope: all}").source.scope == "all"
 
 
@@ -79,7 +79,7 @@ def test_variables_are_put_into_text_values(read):
     assert config.source.labels == {"x": "${A} $A $$ one", "y": "{a: 1} ${A}"}
 
 
-def test_keys_know_no_variables(problems):
+def test_variables_in_keys_are_not_replaced(problems):
     assert problems("${A}: 1", A="source")[0].startswith(":1: ${A}: unknown key")
 
 
@@ -96,7 +96,7 @@ def test_a_variable_that_is_not_set_is_an_error_and_one_that_is_empty_is_not(rea
 
 
 @pytest.mark.parametrize("text", ["${A", "${}", "${A B}", "${A:-x}", "x ${"])
-def test_what_only_looks_like_a_variable_is_an_error(problems, text):
+def test_a_malformed_variable_is_an_error(problems, text):
     [found] = problems(f"source: {{vm_name: '{text}'}}", A="x")
     assert "write $${ for a literal ${" in found
 
@@ -150,6 +150,6 @@ def test_the_fingerprint_knows_the_keys_of_a_source(read, tail):
         ("#" * 1024**2 + "\n", ": is larger than 1MiB; no configuration is that large"),
     ],
 )
-def test_a_file_that_cannot_be_read_says_so_in_one_sentence(problems, text, said):
+def test_an_unreadable_file_is_reported_in_one_sentence(problems, text, said):
     [found] = problems(text)
     assert found.startswith(said)

@@ -59,7 +59,7 @@ def test_every_key_is_read(read, tmp_path):
     assert config.http.insecure
 
 
-def test_whether_the_address_was_asked_for_is_remembered(read):
+def test_a_default_address_is_told_apart_from_a_configured_one(read):
     assert load(None, {}).http.listen_is_default
     assert read("http: {tokens: [abc]}").http.listen_is_default
     assert not read("http: {listen: 127.0.0.1:17245}").http.listen_is_default
@@ -69,7 +69,7 @@ def test_http_can_be_off(read):
     assert read("http: {listen: null}").http.listen is None
 
 
-def test_an_address_beyond_loopback_needs_tokens_and_encryption_or_a_word(read, problems):
+def test_an_address_beyond_loopback_needs_tokens_and_tls_or_insecure(read, problems):
     open_to_all = "listen: 0.0.0.0:80"
     tls = "tls: {certificate: a, key: b}"
     assert "needs tokens" in problems(f"http: {{{open_to_all}, {tls}}}")[0]
@@ -100,7 +100,7 @@ def test_probes_may_listen_anywhere(read):
         ("http: {tokens: [{name: a, token: b}, {name: a, token: c}]}", "the same name"),
     ],
 )
-def test_what_a_section_refuses_is_explained(problems, text, said):
+def test_errors_in_a_section_are_explained(problems, text, said):
     [found] = problems(text)
     assert said in found
     assert found.startswith(":1: ")

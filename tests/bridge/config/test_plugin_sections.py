@@ -23,7 +23,7 @@ def test_a_format_is_named_alone_or_with_its_keys(read):
     assert read(in_format("null")).sinks["out"].format is None
 
 
-def test_a_chat_skips_what_is_overtaken_unless_the_sink_says_otherwise(read):
+def test_a_chat_skips_outdated_states_unless_the_sink_says_otherwise(read):
     assert read(in_format("cloudevents")).sinks["out"].stale == "deliver"
     assert read(in_format("slack")).sinks["out"].stale == "skip"
     kept = in_format("slack") + "    stale: deliver\n"
@@ -54,12 +54,12 @@ def test_a_chat_skips_what_is_overtaken_unless_the_sink_says_otherwise(read):
         ("{type: template, file: /no/such}", ".format: /no/such cannot be read: No such file"),
     ],
 )
-def test_what_is_wrong_with_a_format_is_explained_where_it_stands(problems, written, said):
+def test_errors_in_a_format_are_explained_at_its_key(problems, written, said):
     [found] = problems(in_format(written))
     assert found.startswith(f":4: sinks.out{said}")
 
 
-def test_a_key_that_is_wrong_in_a_format_has_its_own_line(problems):
+def test_a_wrong_key_in_a_format_is_reported_with_its_line(problems):
     text = in_format("\n      type: template\n      template: a\n      content-type: b")
     assert problems(text) == [
         ":7: sinks.out.format.content-type: unknown key; did you mean content_type?"
@@ -72,7 +72,7 @@ def test_a_source_is_read_by_its_own_plugin(read, tail):
     assert found.approvals.dry_run
 
 
-def test_a_source_may_take_the_connection_of_a_sink_and_nothing_else_of_it(read, monkeypatch):
+def test_a_source_may_use_only_the_connection_of_a_sink(read, monkeypatch):
     class Both(TailSettings):
         type: Literal["file"]  # type: ignore[assignment]  # the type of a sink, too
 
@@ -88,7 +88,7 @@ def test_a_source_may_take_the_connection_of_a_sink_and_nothing_else_of_it(read,
     assert read(approvals(own, sinks=sinks)).approvals.sources["desk"].path == Path("/own")
 
 
-def test_no_sources_are_as_good_as_none(read):
+def test_empty_sources_count_as_absent(read):
     for given in ("from: null", "from: {}", "margin: 5s"):
         assert read(approvals(given)).approvals.sources == {}
 
@@ -107,7 +107,7 @@ def test_no_sources_are_as_good_as_none(read):
         ("sinks: {a: {type: stdout, retry: {timeout: 0s}}}", "must be more than 0ms"),
     ],
 )
-def test_what_is_wrong_with_a_sink_is_explained(problems, text, said):
+def test_errors_in_a_sink_are_explained(problems, text, said):
     [found] = problems(text)
     assert said in found
     assert found.startswith(":1: ")
@@ -134,6 +134,6 @@ def test_what_is_wrong_with_a_sink_is_explained(problems, text, said):
          "signed needs a key in approvals"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_with_a_source_is_explained(problems, tail, keys, said):
+def test_errors_in_a_source_are_explained(problems, tail, keys, said):
     [found] = problems(approvals(keys))
     assert said in found

@@ -20,11 +20,11 @@ def committed() -> dict:
     return json.loads((ROOT / "schemas/config.v1.schema.json").read_text())
 
 
-def test_the_schema_in_the_tree_is_what_the_models_give():
+def test_the_committed_schema_matches_the_models():
     assert committed() == json_schema(), "run: scripts/config-schema"
 
 
-def test_the_schema_takes_what_we_take_and_refuses_what_we_refuse(read):
+def test_the_schema_accepts_and_refuses_the_same_as_the_bridge(read):
     valid = jsonschema_rs.validator_for(committed())
     for text in (
         "{source: {api_version: '2017-03-01'}, http: null}",
@@ -54,7 +54,7 @@ def test_the_schema_takes_what_we_take_and_refuses_what_we_refuse(read):
         assert not valid.is_valid(yaml.safe_load(text)), text
 
 
-def test_every_default_in_the_schema_is_one_that_the_schema_takes():
+def test_the_schema_accepts_every_default_in_it():
     schema = committed()
     seen = 0
     for definition in [schema, *schema["$defs"].values()]:
@@ -93,7 +93,7 @@ def test_the_guide_names_every_key():
     assert [key for key in keys if f"`{key}`" not in guide] == []
 
 
-def test_the_schema_knows_our_own_sources_with_a_connection_or_with_a_sinks(monkeypatch, tail):
+def test_the_schema_accepts_sources_with_their_own_or_a_sinks_connection(monkeypatch, tail):
     sinks = {name: point for name, point in installed_sinks().items() if name in {"file", "stdout"}}
     monkeypatch.setattr(bridge.config.schema, "installed_sinks", lambda: sinks)
     ours = {"tail": installed_approvals()["tail"]}

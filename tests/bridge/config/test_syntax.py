@@ -24,7 +24,7 @@ from bridge.config.syntax import MOST_VALUES
         ("- " * 50_000 + "a", ":1: is nested more than 40 deep"),
     ],
 )
-def test_what_is_not_yaml_that_we_read_is_said_in_one_sentence(problems, text, said):
+def test_unaccepted_yaml_is_reported_in_one_sentence(problems, text, said):
     [found] = problems(text)
     assert found.startswith(said)
 
@@ -37,7 +37,7 @@ def test_a_bomb_of_aliases_does_not_go_off(problems):
     assert f"contains more than {MOST_VALUES} values" in found
 
 
-def test_anchors_and_merges_serve_to_say_things_once(read):
+def test_anchors_and_merges_avoid_repetition(read):
     config = read("""
         sinks:
           a: &common {type: stdout, required: false, retry: &patient {max_age: 1d}}
@@ -49,7 +49,7 @@ def test_anchors_and_merges_serve_to_say_things_once(read):
     assert config.sinks["c"].stale == "skip"
 
 
-def test_words_that_old_yaml_took_for_something_else_are_text(read):
+def test_words_with_a_special_meaning_in_old_yaml_are_text(read):
     labels = read("""
         source:
           labels: {a: no, b: off, c: 012, d: 12:30, e: 2020-01-01, f: 1_000, g: .inf, h: 0x10, i: "1"}

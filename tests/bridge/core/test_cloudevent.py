@@ -1,4 +1,4 @@
-"""The short words for kinds of news: static, printable, and short enough for syslog."""
+"""The short names of CloudEvents: static, printable, and short enough for syslog."""
 
 import re
 from dataclasses import replace
@@ -46,7 +46,7 @@ def test_the_kind_is_the_type_without_its_prefix_and_version():
         ("A" * 99, f"azse.{'a' * 17}.scheduled"),
     ],
 )
-def test_types_that_azure_invents_later_fit_too(event_type, word):
+def test_future_types_of_azure_fit_too(event_type, word):
     assert class_id(make(eventType=event_type)) == word
 
 

@@ -68,7 +68,7 @@ def test_a_document_that_says_the_event_has_ended_shows_it_as_absent(status: str
     assert words(world.see(replace(EVENT, status=status))) == ["completed"]
 
 
-def test_a_status_that_nobody_knows_is_no_start():
+def test_an_unknown_status_is_not_a_start():
     world = World()
     [found] = world.see(replace(EVENT, status="Pondering"))
     assert (found.what, found.event.status) == ("scheduled", "Scheduled")
@@ -76,7 +76,7 @@ def test_a_status_that_nobody_knows_is_no_start():
     assert words(world.see(replace(EVENT, status="STARTED"))) == ["started"]
 
 
-def test_an_unknown_type_goes_the_same_way_as_any():
+def test_an_unknown_type_is_handled_like_any_other():
     world = World()
     strange = replace(EVENT, event_type="Levitate")
 
@@ -127,7 +127,7 @@ def test_a_field_that_changes_while_scheduled_is_an_update_that_says_so(
         replace(EVENT, status="Acknowledged"),
     ],
 )
-def test_what_is_not_a_change_gives_nothing(same):
+def test_an_unchanged_event_gives_nothing(same):
     world = World()
     world.see(EVENT)
 
@@ -135,7 +135,7 @@ def test_what_is_not_a_change_gives_nothing(same):
     assert words(world.see(started(same))) == ["started"]
 
 
-def test_an_event_that_goes_to_and_fro_counts_how_often_each_state_was_announced():
+def test_an_event_that_alternates_counts_how_often_each_state_was_announced():
     world = World()
     later = replace(EVENT, not_before=NOON + 2 * NOTICE)
     world.see(EVENT)
@@ -156,7 +156,7 @@ def test_the_spelling_of_the_event_id_is_azures_latest():
     assert (found.event.event_id, found.event.key) == (EVENT_ID.lower(), EVENT_ID)
 
 
-def test_events_are_judged_each_for_itself():
+def test_each_event_is_compared_on_its_own():
     world = World()
     one, two, three = (scheduled_event(name) for name in ("A", "B", "C"))
     world.see(one, two)
@@ -182,7 +182,7 @@ def test_started_never_goes_back_to_scheduled():
     assert world.regressed == ()
 
 
-def test_a_started_event_that_is_gone_is_completed_and_that_was_watched():
+def test_a_started_event_that_disappears_is_completed_and_observed():
     world = World()
     world.see(EVENT)
     world.see(started(EVENT))
@@ -192,7 +192,7 @@ def test_a_started_event_that_is_gone_is_completed_and_that_was_watched():
     assert (found.what, found.previous_status, found.inferred) == ("completed", "Started", False)
 
 
-def test_a_started_event_that_went_while_the_bridge_was_down_is_completed_by_inference():
+def test_a_started_event_that_disappears_while_the_bridge_is_down_is_completed_by_inference():
     world = World()
     world.see(started(EVENT))
     world.restart()
@@ -202,7 +202,7 @@ def test_a_started_event_that_went_while_the_bridge_was_down_is_completed_by_inf
     assert (found.what, found.inferred) == ("completed", True)
 
 
-def test_a_scheduled_event_that_is_gone_before_its_time_is_canceled_always_by_inference():
+def test_a_scheduled_event_that_disappears_before_its_time_is_canceled_by_inference():
     world = World()
     world.see(EVENT)
 
@@ -219,7 +219,7 @@ def test_a_scheduled_event_that_is_gone_before_its_time_is_canceled_always_by_in
         (NOON + NOTICE + SECOND, "completed"),
     ],
 )
-def test_a_scheduled_event_that_is_gone_after_its_time_was_done(gone_at, what):
+def test_a_scheduled_event_that_disappears_after_its_time_is_completed(gone_at, what):
     world = World()
     world.see(EVENT)
 
@@ -238,7 +238,7 @@ def test_a_scheduled_event_without_a_time_is_canceled():
 @pytest.mark.parametrize(
     ("approved", "what"), [({EVENT_ID}, "completed"), ({"ANOTHER"}, "canceled")]
 )
-def test_a_scheduled_event_that_is_gone_after_our_approval_was_done(approved, what):
+def test_a_scheduled_event_that_disappears_after_our_approval_is_completed(approved, what):
     world = World()
     world.see(replace(EVENT, event_id=EVENT_ID.lower()))
 

@@ -1,4 +1,4 @@
-"""What returns after its end was announced."""
+"""Events that return after their end was announced."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -59,7 +59,7 @@ def test_a_life_that_outlasts_the_memory_of_the_one_before_keeps_its_number():
     assert world.see(EVENT)[0].life == 3
 
 
-def test_a_silent_end_out_of_scope_is_no_life():
+def test_an_unpublished_end_out_of_scope_does_not_count_as_a_life():
     world = World()
     foreign = replace(EVENT, resources=(OTHER,))
     assert world.see(foreign) == []

@@ -1,4 +1,4 @@
-"""What must hold for any history of documents, wherever it is cut by restarts."""
+"""What must be true for any history of documents, with restarts at any point."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -162,7 +162,7 @@ def test_the_order_of_events_and_resources_changes_no_id(history: History, rando
 
 @unhurried
 @given(histories, scopes)
-def test_what_is_tracked_is_what_was_last_seen_or_still_settles(history: History, scope: str):
+def test_tracked_events_were_seen_last_or_are_still_settling(history: History, scope: str):
     world = play(history, scope=scope)
     last = {event.key for event in Document(1, tuple(history[-1][0])).events}
 

@@ -13,14 +13,14 @@ MINUTE = timedelta(minutes=1)
 FOREIGN = replace(EVENT, resources=(OTHER,))
 
 
-def test_the_events_of_others_are_nobodys_business_under_scope_own():
+def test_the_events_of_other_vms_are_not_published_under_scope_own():
     world = World()
     found = [*world.see(FOREIGN), *world.see(started(FOREIGN)), *world.see()]
 
     assert found == []
 
 
-def test_the_events_of_others_are_published_under_scope_all():
+def test_the_events_of_other_vms_are_published_under_scope_all():
     world = World(scope="all")
     found = [*world.see(FOREIGN), *world.see(started(FOREIGN)), *world.see()]
 
@@ -36,7 +36,7 @@ def test_nothing_is_dropped_while_the_name_is_unknown():
     assert {each.affected for each in found} == {None}
 
 
-def test_the_name_is_compared_without_regard_to_case():
+def test_the_comparison_of_names_ignores_case():
     assert words(World(vm_name=ME.lower()).see(EVENT)) == ["scheduled"]
 
 
@@ -64,7 +64,7 @@ def test_an_event_that_leaves_gets_a_last_update_and_is_followed_to_its_end():
     assert words(world.see()) == ["completed"]
 
 
-def test_an_event_that_left_and_is_gone_is_canceled():
+def test_an_event_that_leaves_the_scope_and_disappears_is_canceled():
     world = World()
     world.see(EVENT)
     world.see(FOREIGN)
@@ -111,7 +111,7 @@ def test_a_wider_scope_announces_what_is_pending_and_a_narrower_one_goes_on_foll
     assert words(world.see()) == ["canceled"]
 
 
-def test_an_event_out_of_scope_is_kept_in_mind_while_settling():
+def test_an_event_out_of_scope_is_tracked_while_settling():
     world = World()
     world.see(FOREIGN)
     world.boot()

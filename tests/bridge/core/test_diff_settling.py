@@ -1,4 +1,4 @@
-"""Boots and the time after them: what an absence proves, and when."""
+"""Boots and the time after them: what a missing event proves, and when."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -23,7 +23,7 @@ MINUTE = timedelta(minutes=1)
         (EVENT, {"vm_name": None}, "canceled"),
     ],
 )
-def test_a_boot_is_the_end_of_a_scheduled_event_of_this_vm_that_is_no_freeze(event, facts, what):
+def test_a_boot_ends_a_scheduled_event_of_this_vm_unless_it_is_a_freeze(event, facts, what):
     world = World(**facts)
     world.see(event)
     world.boot()
@@ -34,7 +34,7 @@ def test_a_boot_is_the_end_of_a_scheduled_event_of_this_vm_that_is_no_freeze(eve
     assert (found.what, found.inferred) == (what, True)
 
 
-def test_a_name_learnt_after_the_boot_still_says_whose_event_it_was():
+def test_a_name_learned_after_the_boot_still_identifies_our_event():
     world = World(vm_name=None)
     world.see(EVENT)
     world.boot()
@@ -45,7 +45,7 @@ def test_a_name_learnt_after_the_boot_still_says_whose_event_it_was():
     assert (found.what, found.affected) == ("completed", True)
 
 
-def test_an_event_seen_again_after_the_boot_was_not_done_by_it():
+def test_an_event_seen_again_after_a_boot_is_not_completed():
     world = World()
     world.see(EVENT)
     world.boot()
@@ -54,7 +54,7 @@ def test_an_event_seen_again_after_the_boot_was_not_done_by_it():
     assert words(world.see(after=SETTLING)) == ["canceled"]
 
 
-def test_a_boot_is_not_known_from_a_boot_id_that_nobody_can_tell():
+def test_an_unknown_boot_id_is_not_a_boot():
     world = World(boot_id=None)
     world.see(EVENT)
     assert words(world.see(boot_id="boot-1")) == ["canceled"]
@@ -102,7 +102,7 @@ def test_an_event_that_returns_while_settling_gives_nothing(upset):
 
 
 @REASONS
-def test_a_started_event_ends_at_once_even_while_settling(upset):
+def test_a_started_event_ends_immediately_even_while_settling(upset):
     world = World()
     world.see(started(FAR), incarnation=5)
 
@@ -138,7 +138,7 @@ def test_whether_its_time_had_passed_is_judged_when_the_event_was_first_missing(
     assert words(world.see(after=2 * SETTLING)) == ["canceled"]
 
 
-def test_an_absence_that_ended_counts_no_more():
+def test_an_absence_that_ended_no_longer_counts():
     world = World()
     world.see(replace(EVENT, event_type="Freeze"))
     world.boot()
@@ -148,7 +148,7 @@ def test_an_absence_that_ended_counts_no_more():
     assert words(world.see(after=NOTICE)) == ["completed"]
 
 
-def test_a_gap_of_a_day_sharp_is_not_yet_too_long():
+def test_a_gap_of_exactly_a_day_is_not_too_long():
     world = World()
     world.see(FAR)
 
@@ -173,7 +173,7 @@ def test_a_gap_of_a_day_sharp_is_not_yet_too_long():
     ],
     ids=repr,
 )
-def test_only_an_incarnation_that_went_down_unsettles(before, after, down):
+def test_only_a_lower_incarnation_starts_settling(before, after, down):
     world = World()
     world.see(EVENT, incarnation=before)
 

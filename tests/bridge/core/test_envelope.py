@@ -1,4 +1,4 @@
-"""What is hostile or huge still becomes a message that conforms and fits."""
+"""Hostile or huge input still becomes a message that conforms and fits."""
 
 import json
 from dataclasses import replace
@@ -42,7 +42,7 @@ def parsed(**fields: Any) -> Transition:
     ],
     ids=["EventId", "EventType", "Description", "Resources", "texts", "extra", "infinite"],
 )
-def test_whatever_azure_may_say_becomes_a_valid_message(fields):
+def test_any_document_of_azure_becomes_a_valid_message(fields):
     check(told(parsed(**fields)))
 
 
@@ -53,7 +53,7 @@ def test_half_a_surrogate_pair_becomes_the_replacement_character():
     assert data["extra"] == {"Strange": {"\ufffd": "\U0001f527"}}
 
 
-def test_what_is_nested_without_end_is_cut():
+def test_endless_nesting_is_cut():
     deep: list[Any] = []
     for _ in range(500):
         deep = [deep]
@@ -73,7 +73,7 @@ def test_a_hostile_vm_stays_within_the_alphabet_and_is_itself_in_data():
     check(messages.source("snapshot", ABOUT, observer, NOON))
 
 
-def test_what_operators_write_is_made_writable_too():
+def test_text_from_operators_is_made_writable_too():
     made = messages.audited(
         HOSTILE, OBSERVER, NOON, actor=HOSTILE, via="http", detail={HOSTILE: float("nan")}
     )
@@ -81,7 +81,7 @@ def test_what_operators_write_is_made_writable_too():
     assert list(check(made)["detail"].values()) == [None]
 
 
-def test_extra_is_the_first_to_go():
+def test_extra_is_dropped_first():
     data = check(told(happening("scheduled", extra={"Blob": "x" * 70000})))
 
     assert "extra" not in data
@@ -168,7 +168,7 @@ def test_a_snapshot_of_too_many_says_how_many_it_left_out():
     ],
     ids=["type", "id", "texts", "resource"],
 )
-def test_what_nobody_sends_in_good_faith_fits_all_the_same(fields):
+def test_hostile_input_still_fits(fields):
     labels = {f"label {n} \U0001f527": "\x00" * 500 for n in range(200)}
     observer = replace(OBSERVER, labels=labels)
 

@@ -138,7 +138,7 @@ def test_an_id_fits_into_an_attribute_and_a_topic_level(value: str):
     assert re.fullmatch(r"[A-Za-z0-9._:-]{1,128}", safe_id(value))
 
 
-def test_names_that_look_alike_once_cleaned_stay_apart():
+def test_names_that_are_equal_after_cleaning_stay_distinct():
     assert len({safe_name(name) for name in ("a b", "a%b", "a_b", "aéb", "a\ud800b")}) == 5
 
 
@@ -155,12 +155,12 @@ def test_names_that_look_alike_once_cleaned_stay_apart():
         (datetime(1, 1, 1, tzinfo=UTC), "0001-01-01T00:00:00Z"),
     ],
 )
-def test_times_are_written_in_utc_with_milliseconds_only_where_there_are_some(moment, text):
+def test_times_are_written_in_utc_with_milliseconds_only_if_not_zero(moment, text):
     assert timestamp(moment) == text
 
 
 @pytest.mark.parametrize(
     ("value", "written"), [(5, "5"), (5.0, "5"), (0.5, "0.5"), (-0.0, "0"), (None, "null")], ids=str
 )
-def test_equal_numbers_are_written_alike(value, written):
+def test_equal_numbers_are_written_the_same_way(value, written):
     assert json.dumps(number(value)) == written

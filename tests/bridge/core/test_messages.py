@@ -33,7 +33,7 @@ def one(kind: str) -> CloudEvent:
     return published()[f"azure.scheduledevents.{kind}.v1"]
 
 
-def test_the_table_holds_every_type_that_there_is():
+def test_the_table_contains_every_type():
     kinds = [row[0] for row in TABLE]
 
     assert kinds == list(messages.KINDS)
@@ -121,13 +121,13 @@ def test_the_time_that_is_left_is_counted_from_now_and_may_be_negative():
     assert told(happening("scheduled"), observer).data["approveBy"] == "2026-11-15T12:14:30Z"
 
 
-def test_no_time_has_no_notice():
+def test_an_event_without_a_time_has_no_notice():
     data = check(told(happening("scheduled", not_before=None)))
 
     assert (data["notBefore"], data["approveBy"], data["noticeSeconds"]) == (None, None, None)
 
 
-def test_the_year_one_is_survived():
+def test_the_year_one_is_accepted():
     data = check(told(happening("scheduled", not_before=datetime(1, 1, 1, tzinfo=UTC))))
 
     assert data["approveBy"] == data["notBefore"] == "0001-01-01T00:00:00Z"
@@ -203,7 +203,7 @@ def test_a_snapshot_lists_what_was_announced_and_is_not_known_to_be_over():
     assert sorted(listed) == [("A", "Scheduled"), ("B", "Started")]
 
 
-def test_what_began_in_the_same_second_is_the_same():
+def test_reports_that_begin_in_the_same_second_have_the_same_id():
     soon = replace(ABOUT, since=NOON + timedelta(milliseconds=999))
     next_second = replace(ABOUT, since=NOON + timedelta(seconds=1))
     ids = [messages.source("degraded", a, OBSERVER, NOON).id for a in (ABOUT, soon, next_second)]

@@ -96,12 +96,12 @@ def test_the_not_before_of_a_started_event_is_empty_and_so_absent():
     assert only(EventStatus="Started", NotBefore="").not_before is None
 
 
-def test_an_event_that_is_listed_twice_counts_once_whatever_its_case():
+def test_an_event_listed_twice_in_any_case_counts_once():
     twice = document(EVENT, {**EVENT, "EventId": str(EVENT["EventId"]).upper()})
     assert len(twice.events) == 1
 
 
-def test_a_vm_is_named_without_regard_to_case():
+def test_the_case_of_vm_names_does_not_matter():
     event = only(Resources=["FrontEnd_IN_0"])
     assert event.names("frontend_in_0")
     assert not event.names("frontend_in_1")
@@ -142,7 +142,7 @@ def test_a_duration_is_a_number_or_a_number_as_text(duration):
     ],
     ids=json.dumps,
 )
-def test_another_shape_is_malformed(payload):
+def test_an_unexpected_form_is_malformed(payload):
     with pytest.raises(MalformedDocument, match=r"\w"):
         parse_document(payload, api_version="2020-07-01")
 
@@ -190,7 +190,7 @@ def test_what_passes_through_can_be_written_as_strict_json(extra):
     assert json.dumps(event.extra, allow_nan=False, ensure_ascii=False).encode()
 
 
-def test_half_a_surrogate_pair_is_replaced_wherever_it_stands():
+def test_half_a_surrogate_pair_is_replaced_everywhere():
     event = only(Description="a\ud800b", Mood={"\udfff": ["\ud800"]})
     assert event.description == "a\ufffdb"
     assert event.extra == {"Mood": {"\ufffd": ["\ufffd"]}}
@@ -212,7 +212,7 @@ def test_both_ways_to_write_a_time_mean_the_same_moment_in_utc(moment):
 
 @unhurried
 @given(MOMENTS, st.sampled_from(["Mon", "Tue", "Sunday", "Xyz"]))
-def test_the_weekday_is_not_looked_at(moment, weekday):
+def test_the_weekday_is_ignored(moment, weekday):
     moment = moment.astimezone(UTC).replace(microsecond=0)
     _, _, rest = format_datetime(moment, usegmt=True).partition(", ")
     assert parse_time(f"{weekday}, {rest}") == moment
@@ -229,7 +229,7 @@ def test_any_text_is_a_time_nothing_or_malformed(text):
 
 
 @pytest.mark.parametrize("text", [None, "", "  \t"], ids=["none", "empty", "blank"])
-def test_what_is_empty_is_no_time(text):
+def test_an_empty_text_is_no_time(text):
     assert parse_time(text) is None
 
 
@@ -282,7 +282,7 @@ def test_every_field_of_the_vm_is_read():
     )
 
 
-def test_what_the_vm_does_not_say_is_none():
+def test_missing_fields_of_the_vm_are_none():
     assert parse_instance({"compute": {"name": "", "zone": 5, "osProfile": []}}) == Instance()
 
 

@@ -1,4 +1,4 @@
-"""Who speaks, and how it is described."""
+"""The observer, and how it is described."""
 
 import re
 from dataclasses import replace
@@ -19,7 +19,7 @@ def test_the_observer_is_described_by_what_its_operator_asked_for():
     assert (described["vm"], described["affected"]) == (ME, True)
 
 
-def test_an_observer_that_knows_nothing_of_itself_still_speaks():
+def test_an_observer_without_any_metadata_still_publishes():
     made = told(happening("scheduled"), Observer())
     data = check(made)
 
@@ -29,14 +29,14 @@ def test_an_observer_that_knows_nothing_of_itself_still_speaks():
 
 
 @pytest.mark.parametrize("missing", ["subscription", "resource_group"])
-def test_half_a_source_is_none(missing: str):
+def test_an_incomplete_source_is_not_used(missing: str):
     lacking: dict[str, Any] = {missing: None}
     observer = Observer(replace(INSTANCE, **lacking))
 
     assert observer.events_source() == "/azure/scheduledevents"
 
 
-def test_the_operators_words_go_before_those_of_instance_metadata():
+def test_the_configuration_takes_precedence_over_instance_metadata():
     observer = replace(OBSERVER, vm_name="renamed", source="https://shop.example/a?b")
     made = told(happening("scheduled"), observer)
 

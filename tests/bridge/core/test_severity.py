@@ -20,7 +20,7 @@ from bridge.core import messages
 from bridge.core.cloudevent import CloudEvent
 from bridge.plugins import severity
 
-VOICE = Cause("a-1", "/orders\x1fa-1", "approve", "orders", "orders-bus")
+CAUSE = Cause("a-1", "/orders\x1fa-1", "approve", "orders", "orders-bus")
 KIND = {each.type.split(".", 2)[2].removesuffix(".v1"): each for each in published().values()}
 
 
@@ -32,7 +32,7 @@ def told(event_type: str, *, announced: bool = True, begun: bool = False) -> Clo
 
 
 def refused(reason: str) -> CloudEvent:
-    return outcome(Outcome("refused", EVENT_ID, VOICE, reason=reason), OBSERVER, NOON)
+    return outcome(Outcome("refused", EVENT_ID, CAUSE, reason=reason), OBSERVER, NOON)
 
 
 SITUATIONS = [
@@ -75,7 +75,7 @@ def test_the_table_agrees_with_the_published_number(cloudevent: CloudEvent):
 
 
 @pytest.mark.parametrize(("number", "row"), [(1, 9), (12, 10), (16, 14), (24, 18)])
-def test_a_number_that_nobody_publishes_yet_has_the_row_below_it(number: int, row: int):
+def test_an_unpublished_number_has_the_row_below_it(number: int, row: int):
     cloudevent = make()
     body = cloudevent.body.replace(b'"severitynumber":13', b'"severitynumber":%d' % number)
     assert severity(replace(cloudevent, body=body)).otel == row

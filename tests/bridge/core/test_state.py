@@ -1,4 +1,4 @@
-"""What is remembered of a scheduled event, and what is said of a drill."""
+"""The state of scheduled events and drills."""
 
 import pytest
 from support.world import scheduled_event
@@ -7,7 +7,7 @@ from bridge.core.state import REHEARSED, State, Tracked, Transition
 
 
 @pytest.mark.parametrize(("life", "drill"), [(REHEARSED, True), (1, False), (2, False)])
-def test_only_the_life_of_a_drill_is_one(life, drill):
+def test_only_a_drill_has_the_life_of_a_drill(life, drill):
     assert Tracked(scheduled_event(), life=life).drill is drill
     assert Transition("started", scheduled_event(), life, affected=True).drill is drill
 

@@ -75,7 +75,7 @@ def test_a_pending_event_with_a_strange_id_is_not_forgotten(store: Store):
     assert everything(store, "new") == [f"{safe_id(strange)}/1"]
 
 
-def test_a_sink_that_returns_goes_on_where_it_was(store: Store):
+def test_a_sink_that_returns_continues_where_it_was(store: Store):
     register(store, ["left", "right"], NOW)
     store.append([about("A", 1), about("B", 1)], NOW)
     store.settle("right", delivered("A/1"), NOW)
@@ -85,7 +85,7 @@ def test_a_sink_that_returns_goes_on_where_it_was(store: Store):
     assert everything(store, "right") == ["B/1", "A/2"]
 
 
-def test_when_a_sink_left_stays_when_others_come_and_go(store: Store):
+def test_the_time_when_a_sink_left_stays_when_others_come_and_go(store: Store):
     register(store, ["left", "right"], NOW)
     register(store, ["left"], NOW + 1)
     register(store, ["left"], NOW + 2)
@@ -96,7 +96,7 @@ def test_when_a_sink_left_stays_when_others_come_and_go(store: Store):
     assert absent == [("left", NOW + 3), ("right", None)]
 
 
-def test_a_replayed_sink_is_offered_all_that_the_journal_holds(store: Store):
+def test_a_replayed_sink_gets_everything_in_the_journal(store: Store):
     register(store, ["left", "right"], NOW)
     store.append([about("A", 1), about("B", 1), about("A", 2)], NOW)
     store.settle("left", [*delivered("A/1"), *dead("B/1")], NOW)
@@ -135,7 +135,7 @@ def test_a_dead_letter_says_who_refused_what_and_why(store: Store):
 
 
 @pytest.mark.parametrize("name", ["left:1", "right:2", "left:", ":2", "", "left", "left:02"])
-def test_there_is_no_dead_letter_of_another_name(store: Store, name):
+def test_a_dead_letter_is_found_only_by_its_own_name(store: Store, name):
     register(store, ["left", "right"], NOW)
     store.append([about("A"), about("B")], NOW)
     store.settle("left", dead("B/1"), NOW)

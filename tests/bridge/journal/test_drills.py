@@ -1,4 +1,4 @@
-"""Rehearsals in the journal: one at a time, apart from Azure's events, and not for ever."""
+"""Drills in the journal: one at a time, apart from Azure's events, and not forever."""
 
 import sqlite3
 from dataclasses import replace
@@ -60,19 +60,19 @@ def test_it_is_written_with_its_announcement_and_read_back_as_it_was(store):
     assert recorded(store) == ["D/1", "D/2", "D/3"]
 
 
-def test_a_second_one_is_answered_with_the_first_and_leaves_nothing(store):
+def test_starting_a_second_drill_returns_the_first_and_writes_nothing(store):
     begin(store, drill(), [], NOW)
     assert begin(store, drill("E"), [about("E")], NOW) == drill()
     assert (recorded(store), find(store, "E")) == ([], None)
 
 
-def test_the_file_itself_allows_one_alone(store):
+def test_the_database_allows_only_one_open_drill(store):
     begin(store, drill(), [], NOW)
     with pytest.raises(sqlite3.IntegrityError):
         store.connection.execute("INSERT INTO drill VALUES ('E', 1, 0, '{}')")
 
 
-def test_what_became_of_another_state_is_not_written(store):
+def test_a_change_of_an_outdated_state_is_not_written(store):
     begin(store, drill(), [], NOW)
     over = stop(drill(), ENOUGH, NOON)
     assert proceed(store, drill(), over, [about("D", 2)], NOW)
@@ -81,7 +81,7 @@ def test_what_became_of_another_state_is_not_written(store):
     assert (find(store, "D"), recorded(store)) == (over, ["D/2"])
 
 
-def test_the_oldest_of_many_are_forgotten_and_never_the_one_under_way(store):
+def test_the_oldest_drills_are_forgotten_but_never_the_running_one(store):
     for number in range(MOST_KEPT + 3):
         ended(store, f"D{number}", NOW + number)
     begin(store, drill(), [], NOW - 1)
@@ -90,7 +90,7 @@ def test_the_oldest_of_many_are_forgotten_and_never_the_one_under_way(store):
     assert known[:2] == ["D", f"D{MOST_KEPT + 2}"]
 
 
-def test_people_may_vote_on_it_and_the_poller_does_not_see_it(store):
+def test_a_drill_is_open_to_votes_but_invisible_to_the_poller(store):
     store.commit(tracking("A"), [], NOW)
     ended(store, "OVER")
     begin(store, drill(), [], NOW)
@@ -101,7 +101,7 @@ def test_people_may_vote_on_it_and_the_poller_does_not_see_it(store):
     assert set(open_to_votes(store).tracked) == {"B", "D"}
 
 
-def test_while_it_lasts_it_is_pending_for_those_who_look_and_for_new_sinks(store):
+def test_a_running_drill_is_pending_in_views_and_for_new_sinks(store):
     store.commit(tracking("A"), [about("A")], NOW)
     begin(store, drill(), [about("D")], NOW)
     assert {key: one.drill for key, one in views.pending(store).items()} == {"A": False, "D": True}
@@ -113,7 +113,7 @@ def test_while_it_lasts_it_is_pending_for_those_who_look_and_for_new_sinks(store
     assert everything(store, "newer") == ["A/1"]
 
 
-def test_the_stand_in_knows_it(store):
+def test_the_stand_in_has_the_drill(store):
     begin(store, drill(), [], NOW)
     spare = stand_in(store)
     assert rehearsed(spare) == {"D": drill().known}

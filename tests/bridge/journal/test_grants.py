@@ -37,7 +37,7 @@ def track(store, *events):
     store.commit(world.state, [], NOW)
 
 
-def test_a_vote_that_is_enough_brings_its_duty_and_one_against_it_takes_it_back(store):
+def test_enough_votes_create_a_duty_and_a_hold_removes_it(store):
     receive(store, Receipt([cast()], duties={EVENT: True}), NOW)
     assert grant_of(store, EVENT) == "due"
     receive(store, Receipt([cast(decision="hold")], duties={EVENT: False}), NOW)
@@ -48,7 +48,7 @@ def test_a_vote_that_is_enough_brings_its_duty_and_one_against_it_takes_it_back(
         assert grant_of(store, EVENT) == "granted"
 
 
-def test_what_lapses_takes_the_duty_along_but_no_grant(store):
+def test_a_lapsed_vote_removes_the_duty_but_no_grant(store):
     receive(store, Receipt([cast(), cast(resource=OTHER)]), NOW)
     mark(store, EVENT, "due", (), NOW)
     lapse(store, [cast()], [make()], NOW)
@@ -61,7 +61,7 @@ def test_what_lapses_takes_the_duty_along_but_no_grant(store):
     assert granted(store) == {EVENT}
 
 
-def test_undecided_is_what_is_pending_or_was_due_at_its_end(store):
+def test_undecided_events_are_pending_or_were_due_when_they_ended(store):
     track(store, scheduled_event(), scheduled_event("B"))
     receive(store, Receipt([cast(), cast(event_key="B"), cast(event_key="GONE")]), NOW)
     assert sorted(undecided(store)) == [((EVENT_ID, 1), None), (("B", 1), None)]

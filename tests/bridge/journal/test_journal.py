@@ -43,7 +43,7 @@ def path(tmp_path):
 
 
 async def spoil(journal: Journal) -> None:
-    """Overwrite what the file holds, under the open connection, as a bad disk would."""
+    """Overwrite the file's content under the open connection, as a bad disk would."""
 
     def damage(store: Store) -> None:
         store.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -57,7 +57,7 @@ async def spoil(journal: Journal) -> None:
 
 
 def put_in_the_way(path: Path) -> Path:
-    """Where the file was, there is a directory, so that it cannot be opened."""
+    """Replace the file by a directory, so that it cannot be opened."""
     away = path.with_name("away.db")
     path.rename(away)
     path.mkdir()
@@ -69,14 +69,14 @@ def clear_the_way(path: Path, away: Path) -> None:
     away.rename(path)
 
 
-async def test_a_new_journal_says_so_and_a_known_one_too(path):
+async def test_a_journal_says_whether_it_is_new(path):
     async with opened(path) as journal:
         assert journal.origin == "new"
     async with opened(path) as journal:
         assert (journal.origin, journal.trouble, journal.generation) == ("continued", None, 0)
 
 
-async def test_the_state_directory_is_for_its_owner_alone(path):
+async def test_only_the_owner_can_use_the_state_directory(path):
     async with opened(path):
         assert path.parent.stat().st_mode & 0o777 == 0o700
 
@@ -87,14 +87,14 @@ def modes(path: Path) -> dict[str, int]:
 
 @pytest.fixture
 def lavish():
-    """A umask that takes nothing away."""
+    """A umask that removes no permissions."""
     before = os.umask(0)
     yield
     os.umask(before)
 
 
 @pytest.mark.usefixtures("lavish")
-async def test_the_journal_and_its_companions_are_for_their_owner_alone_whatever_the_umask(path):
+async def test_only_the_owner_can_read_the_journal_and_its_companions_with_any_umask(path):
     async with opened(path) as journal:
         await journal.append([about("A")], NOW)
         assert modes(path) == dict.fromkeys(
@@ -107,7 +107,7 @@ async def test_the_journal_and_its_companions_are_for_their_owner_alone_whatever
         assert set(found.values()) == {0o600}
 
 
-async def test_a_journal_that_was_there_keeps_the_mode_that_it_was_given(path):
+async def test_an_existing_journal_keeps_its_mode(path):
     async with opened(path):
         pass
     path.chmod(0o640)
@@ -123,7 +123,7 @@ async def test_a_journal_that_is_not_open_says_so():
     await journal.close()
 
 
-async def test_news_wake_all_who_listen_and_nobody_else(path):
+async def test_news_wake_all_listeners_and_no_one_else(path):
     async with opened(path) as journal:
         with journal.news() as first, journal.news() as second:
             await journal.commit(State(), [about("A")], NOW)
@@ -137,7 +137,7 @@ async def test_news_wake_all_who_listen_and_nobody_else(path):
         assert not first.is_set()
 
 
-async def test_news_of_somebody_who_was_cancelled_are_news(path):
+async def test_a_cancelled_write_still_announces_news(path):
     begun, go_on = threading.Event(), threading.Event()
 
     def hold(_: str) -> None:
@@ -157,7 +157,7 @@ async def test_news_of_somebody_who_was_cancelled_are_news(path):
             assert await journal.run(lambda store: offered(store, "sink")) == ["A/1"]
 
 
-async def test_a_mistake_of_ours_is_not_taken_for_a_broken_file(path):
+async def test_a_programming_error_does_not_count_as_a_broken_file(path):
     async with opened(path) as journal:
         with pytest.raises(sqlite3.ProgrammingError):
             await journal.run(lambda store: store.connection.execute("SELECT ?"))
@@ -168,7 +168,7 @@ async def test_a_mistake_of_ours_is_not_taken_for_a_broken_file(path):
         assert journal.trouble is None
 
 
-async def test_on_a_full_disk_it_goes_on_in_memory(path, caplog):
+async def test_on_a_full_disk_the_journal_continues_in_memory(path, caplog):
     async with opened(path, "sink") as journal:
         await journal.commit(tracking("A"), [about("A", 1)], NOW)
         await fill_disk(journal)
@@ -197,7 +197,7 @@ async def test_a_generator_of_cloudevents_is_not_used_up_by_the_attempt_that_fai
         assert await journal.run(recorded) == ["A/1", "B/1"]
 
 
-async def test_what_is_only_in_memory_is_offered_to_the_file_at_the_end(path):
+async def test_closing_tries_to_save_what_is_only_in_memory(path):
     async with opened(path, "sink") as journal:
         await forbid_writing(journal)
         await journal.append([about("A")], NOW)
@@ -235,7 +235,7 @@ def _full(path: Path) -> sqlite3.Connection:
     return connection
 
 
-async def test_what_cannot_be_opened_at_the_start_is_no_reason_not_to_start(path):
+async def test_the_bridge_starts_even_if_the_file_cannot_be_opened(path):
     path.mkdir(parents=True)
     async with opened(path, "sink") as journal:
         assert journal.origin == "new"
@@ -247,7 +247,7 @@ async def test_what_cannot_be_opened_at_the_start_is_no_reason_not_to_start(path
         assert await journal.run(lambda store: offered(store, "sink")) == ["A/1"]
 
 
-async def test_an_error_in_memory_is_an_error(path):
+async def test_an_error_in_memory_is_raised(path):
     async with opened(path, "sink") as journal:
         await forbid_writing(journal)
         await journal.append([about("A")], NOW)

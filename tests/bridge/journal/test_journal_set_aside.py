@@ -27,7 +27,7 @@ def path(tmp_path):
 
 
 async def spoil(journal: Journal) -> None:
-    """Overwrite what the file holds, under the open connection, as a bad disk would."""
+    """Overwrite the file's content under the open connection, as a bad disk would."""
 
     def damage(store: Store) -> None:
         store.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -41,7 +41,7 @@ async def spoil(journal: Journal) -> None:
 
 
 def put_in_the_way(path: Path) -> Path:
-    """Where the file was, there is a directory, so that it cannot be opened."""
+    """Replace the file by a directory, so that it cannot be opened."""
     away = path.with_name("away.db")
     path.rename(away)
     path.mkdir()
@@ -114,7 +114,7 @@ async def test_a_corrupt_file_that_cannot_be_moved_is_replaced_by_memory(path, m
     await journal.close()
 
 
-async def test_a_file_that_turns_out_corrupt_is_replaced_and_the_commit_must_be_judged_anew(path):
+async def test_a_file_found_corrupt_is_replaced_and_the_commit_is_refused(path):
     async with opened(path, "sink") as journal:
         await journal.commit(tracking("A"), [about("A", size=60000)], NOW)
         await spoil(journal)
@@ -126,7 +126,7 @@ async def test_a_file_that_turns_out_corrupt_is_replaced_and_the_commit_must_be_
         assert await journal.run(lambda store: offered(store, "sink")) == ["A/1"]
 
 
-async def test_everything_but_a_commit_goes_on_in_the_new_file(path):
+async def test_everything_but_a_commit_continues_in_the_new_file(path):
     async with opened(path, "sink") as journal:
         await journal.commit(tracking("A"), [about("A", size=60000)], NOW)
         await spoil(journal)
@@ -139,7 +139,7 @@ async def test_everything_but_a_commit_goes_on_in_the_new_file(path):
         assert len(journal.quarantined) == 2
 
 
-async def test_a_commit_for_another_journal_than_the_present_is_refused(path):
+async def test_a_commit_for_an_earlier_journal_is_refused(path):
     async with opened(path, "sink") as journal:
         await forbid_writing(journal)
         await journal.commit(tracking("A"), [about("A")], NOW, generation=0)
@@ -150,7 +150,7 @@ async def test_a_commit_for_another_journal_than_the_present_is_refused(path):
         await journal.commit(tracking("B"), [about("B")], NOW, generation=1)
 
 
-async def test_text_that_is_none_makes_a_file_corrupt(path):
+async def test_text_that_is_not_utf_8_makes_a_file_corrupt(path):
     async with opened(path, "sink") as journal:
         await journal.commit(tracking("A"), [], NOW)
         await journal.run(
@@ -165,7 +165,7 @@ async def test_text_that_is_none_makes_a_file_corrupt(path):
         assert path.with_name("journal.db-wal").exists()
 
 
-async def test_a_state_that_makes_no_sense_makes_a_file_corrupt(path):
+async def test_an_unreadable_state_makes_a_file_corrupt(path):
     async with opened(path, "sink") as journal:
         await journal.commit(tracking("A"), [], NOW)
         await journal.run(
@@ -206,7 +206,7 @@ async def test_a_file_that_came_with_another_vms_image_is_set_aside(path):
         assert await journal.run(lambda store: offered(store, "sink")) == ["B/1"]
 
 
-async def test_a_foreign_file_is_not_adopted_when_it_can_be_opened_at_last(path):
+async def test_a_foreign_file_that_becomes_readable_is_not_adopted(path):
     async with opened(path, "sink") as journal:
         await journal.claim("vm-1")
         await journal.commit(tracking("A"), [about("A")], NOW)
@@ -222,7 +222,7 @@ async def test_a_foreign_file_is_not_adopted_when_it_can_be_opened_at_last(path)
         assert journal.origin == "quarantined"
 
 
-async def test_a_foreign_file_is_set_aside_while_it_cannot_be_written_too(path):
+async def test_a_foreign_file_is_set_aside_even_if_it_cannot_be_written(path):
     async with opened(path, "sink") as journal:
         await journal.claim("vm-1")
         await forbid_writing(journal)

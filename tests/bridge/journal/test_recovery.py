@@ -54,11 +54,11 @@ def attempts(store: Store, name: str) -> tuple:
 
 
 def content(store: Store) -> list[str]:
-    """All rows; the highest number ever given may grow."""
+    """All rows; the highest number ever assigned may grow."""
     return [line for line in store.connection.iterdump() if "sqlite_sequence" not in line]
 
 
-def test_the_stand_in_goes_on_where_the_file_stopped(file, stand_in_for):
+def test_the_stand_in_continues_where_the_file_stopped(file, stand_in_for):
     register(file, ["left", "right"], NOW)
     file.commit(tracking("A"), [about("A", 1), about("B", 1), about("A", 2)], NOW, endpoint="there")
     file.settle("left", delivered("A/1", "B/1"), NOW)
@@ -72,7 +72,7 @@ def test_the_stand_in_goes_on_where_the_file_stopped(file, stand_in_for):
     assert everything(spare, "right") == ["A/1", "A/2"]
 
 
-def test_numbers_go_on_in_the_stand_in(file, stand_in_for):
+def test_numbers_continue_in_the_stand_in(file, stand_in_for):
     register(file, ["sink"], NOW)
     file.append([about("A"), about("B")], NOW)
     file.settle("sink", delivered("A/1", "B/1"), NOW)
@@ -109,7 +109,7 @@ def test_attempts_made_in_memory_count(file, stand_in_for):
     assert attempts(file, "A/1") == (None, 2, NOW, NOW + 5, "twice")
 
 
-def test_to_merge_again_changes_nothing(file, stand_in_for):
+def test_merging_again_changes_nothing(file, stand_in_for):
     register(file, ["sink"], NOW)
     file.append([about("A", 1)], NOW)
     spare = stand_in_for(file)
@@ -121,7 +121,7 @@ def test_to_merge_again_changes_nothing(file, stand_in_for):
     assert content(file) == before
 
 
-def test_what_was_said_again_without_the_file_is_one_row(file, stand_in_for):
+def test_a_cloudevent_recorded_again_without_the_file_is_one_row(file, stand_in_for):
     register(file, ["sink"], NOW)
     file.append([about("A", 1)], NOW)
     file.settle("sink", delivered("A/1"), NOW)
@@ -161,7 +161,7 @@ def test_a_sink_that_came_while_the_file_could_not_be_read_loses_nothing(file, s
     assert everything(file, "old") == []
 
 
-def test_a_sink_that_left_meanwhile_holds_nothing_back(file, stand_in_for):
+def test_a_sink_that_left_meanwhile_keeps_no_rows(file, stand_in_for):
     register(file, ["left", "right"], NOW)
     spare = stand_in_for(file)
     register(spare, ["left"], NOW + 5)
@@ -170,7 +170,7 @@ def test_a_sink_that_left_meanwhile_holds_nothing_back(file, stand_in_for):
     assert rows == [("left", None), ("right", NOW + 5)]
 
 
-def test_a_sink_that_came_and_left_meanwhile_goes_on_where_it_was_if_it_returns(file, stand_in_for):
+def test_a_sink_that_came_and_left_meanwhile_continues_if_it_returns(file, stand_in_for):
     register(file, ["left"], NOW)
     spare = stand_in_for(file)
     register(spare, ["left", "right"], NOW)
@@ -182,7 +182,7 @@ def test_a_sink_that_came_and_left_meanwhile_goes_on_where_it_was_if_it_returns(
     assert everything(file, "right") == ["A/2"]
 
 
-def test_a_sink_that_returned_meanwhile_goes_on_where_it_was(file, stand_in_for):
+def test_a_sink_that_returned_meanwhile_continues_where_it_was(file, stand_in_for):
     register(file, ["left", "right"], NOW)
     file.append([about("A")], NOW)
     register(file, ["left"], NOW)
@@ -202,7 +202,7 @@ def test_what_ended_in_memory_does_not_come_back(file, stand_in_for):
     assert file.load().ended == {"A": Ended(1, NOON)}
 
 
-def test_what_only_the_file_tracks_is_left_for_the_next_poll(file, stand_in_for):
+def test_events_that_only_the_file_tracks_wait_for_the_next_poll(file, stand_in_for):
     file.commit(tracking("A", "B"), [], NOW)
     spare = stand_in_for(None)
     spare.commit(tracking("B", "C"), [], NOW)
@@ -218,7 +218,7 @@ def test_lives_never_go_down(file, stand_in_for):
     assert file.load().ended == {"A": Ended(3, NOON + SECOND)}
 
 
-def test_a_boot_that_the_file_has_not_seen_is_still_to_be_judged(file, stand_in_for):
+def test_a_boot_that_the_file_has_not_seen_still_counts(file, stand_in_for):
     file.commit(replace(tracking("A"), boot_id="boot-1"), [], NOW)
     spare = stand_in_for(None)
     spare.commit(State(boot_id="boot-2"), [], NOW)
@@ -260,7 +260,7 @@ def test_an_outage_that_ended_in_memory_does_not_end_again_in_the_file(file, sta
     assert file.recall("degraded_since") is None
 
 
-def test_an_outage_of_which_the_stand_in_knows_nothing_goes_on(file, stand_in_for):
+def test_an_outage_unknown_to_the_stand_in_continues(file, stand_in_for):
     file.commit(tracking("A"), [], NOW, degraded_since=NOON.isoformat())
     merge(stand_in_for(None), file)
     assert file.recall("degraded_since") == NOON.isoformat()

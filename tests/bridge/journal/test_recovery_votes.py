@@ -1,4 +1,4 @@
-"""Votes on the way from the stand-in back to the file."""
+"""Votes when the stand-in is merged into the file."""
 
 from datetime import UTC, datetime
 
@@ -65,7 +65,7 @@ def test_merging_the_stand_in_neither_loses_nor_doubles_votes(tmp_path):
     file.close()
 
 
-def test_a_file_that_was_there_all_the_time_keeps_its_birthday(tmp_path):
+def test_an_existing_file_keeps_its_time_of_creation(tmp_path):
     file = Store(connect_file(tmp_path / "journal.db"))
     file.remember(born="2026-01-01T00:00:00.000+00:00")
     merge(Store(connect_memory()), file)

@@ -24,7 +24,7 @@ def sinks(store: Store) -> list[str]:
     return [name for (name,) in store.connection.execute("SELECT name FROM sink ORDER BY name")]
 
 
-def test_what_is_old_and_settled_goes(store: Store):
+def test_old_settled_rows_are_deleted(store: Store):
     register(store, ["left", "right"], NOW)
     store.append([about("A"), about("B")], NOW)
     store.append([about("C")], NOW + 2)
@@ -36,7 +36,7 @@ def test_what_is_old_and_settled_goes(store: Store):
     assert store.connection.execute("SELECT COUNT(*) FROM delivery").fetchone() == (2,)
 
 
-def test_what_a_configured_sink_has_not_settled_stays_however_old(store: Store):
+def test_rows_that_a_configured_sink_has_not_settled_stay_at_any_age(store: Store):
     register(store, ["left", "right"], NOW)
     store.append([about("A"), about("B"), about("C")], NOW)
     store.settle("left", delivered("A/1", "B/1", "C/1"), NOW)
@@ -46,7 +46,7 @@ def test_what_a_configured_sink_has_not_settled_stays_however_old(store: Store):
     assert everything(store, "right") == ["A/1", "C/1"]
 
 
-def test_a_sink_that_left_holds_nothing_back(store: Store):
+def test_a_sink_that_left_keeps_no_rows(store: Store):
     register(store, ["left", "right"], NOW)
     store.append([about("A")], NOW)
     store.settle("left", delivered("A/1"), NOW)
@@ -77,7 +77,7 @@ def test_below_its_limit_the_journal_loses_nothing(store: Store):
     assert (trimmed.removed, trimmed.lost) == (0, {})
 
 
-def test_above_its_limit_the_oldest_settled_rows_go_first(store: Store):
+def test_above_its_limit_the_oldest_settled_rows_are_deleted_first(store: Store):
     register(store, ["sink", "extra"], NOW)
     fill(store, 200)
     settled = [f"K{n}/1" for n in range(101, 201)]
@@ -93,7 +93,7 @@ def test_above_its_limit_the_oldest_settled_rows_go_first(store: Store):
     assert left[100:] == settled[trimmed.removed :]
 
 
-def test_then_what_only_best_effort_sinks_want_and_each_loss_is_counted(store: Store):
+def test_rows_that_only_best_effort_sinks_need_are_deleted_next_and_counted(store: Store):
     register(store, ["sink", "extra", "more"], NOW)
     fill(store, 200)
     store.settle("sink", delivered(*(f"K{n}/1" for n in range(101, 201))), NOW)
@@ -105,7 +105,7 @@ def test_then_what_only_best_effort_sinks_want_and_each_loss_is_counted(store: S
     assert trimmed.lost == {"extra": trimmed.removed, "more": trimmed.removed // 2}
 
 
-def test_then_the_oldest_of_all_and_no_more_than_needed(store: Store):
+def test_the_oldest_rows_are_deleted_last_and_no_more_than_needed(store: Store):
     register(store, ["sink", "extra"], NOW)
     fill(store, 200)
     store.settle("extra", delivered(*(f"K{n}/1" for n in range(1, 201))), NOW)
@@ -116,7 +116,7 @@ def test_then_the_oldest_of_all_and_no_more_than_needed(store: Store):
     assert everything(store, "sink") == [f"K{n}/1" for n in range(trimmed.removed + 1, 201)]
 
 
-def test_nobody_mourns_what_only_a_sink_that_left_had_not_settled(store: Store):
+def test_rows_that_only_a_removed_sink_needed_do_not_count_as_lost(store: Store):
     register(store, ["sink"], NOW)
     fill(store, 60)
     register(store, [], NOW)

@@ -40,7 +40,7 @@ def path(tmp_path):
     return tmp_path / "journal.db"
 
 
-def test_a_new_file_is_durable_and_of_the_present_version(path):
+def test_a_new_file_is_durable_and_has_the_current_version(path):
     connection = connect_file(path)
     assert version(connection) == VERSION
     assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
@@ -53,7 +53,7 @@ def test_there_is_a_step_for_each_version():
     assert sorted(schema._MIGRATIONS) == list(range(1, VERSION + 1))
 
 
-def test_to_migrate_again_changes_nothing(path):
+def test_migrating_again_changes_nothing(path):
     connection = connect_file(path)
     connection.execute("INSERT INTO meta VALUES ('a', '1')")
     before, kept = tables(connection), meta(connection)
@@ -70,7 +70,7 @@ def meta(connection):
     return dict(connection.execute("SELECT name, value FROM meta").fetchall())
 
 
-def test_a_journal_knows_when_it_was_begun(path):
+def test_a_journal_knows_when_it_was_created(path):
     before = datetime.now(UTC) - timedelta(milliseconds=1)
     connection = connect_file(path)
     moment = datetime.fromisoformat(meta(connection)["born"])
@@ -115,7 +115,7 @@ def test_a_file_of_a_newer_version_is_never_touched(path):
 
 
 @pytest.mark.parametrize("content", [b"not a database at all, but long enough" * 40, b"\0" * 5000])
-def test_what_is_no_database_is_corrupt(path, content):
+def test_a_file_that_is_not_a_database_is_corrupt(path, content):
     path.write_bytes(content)
     with pytest.raises(Corrupt):
         connect_file(path)
@@ -134,7 +134,7 @@ def test_a_page_that_was_overwritten_is_found_at_the_start(path):
         connect_file(path)
 
 
-def test_what_cannot_be_opened_is_not_corrupt(path):
+def test_a_file_that_cannot_be_opened_is_not_corrupt(path):
     path.mkdir()
     with pytest.raises(sqlite3.OperationalError):
         connect_file(path)

@@ -63,7 +63,7 @@ def test_a_commit_that_fails_half_way_leaves_nothing(store: Store):
 
 def test_a_commit_that_the_disk_refuses_leaves_nothing(store: Store):
     class Refusing:
-        """A connection whose disk is full at the very last moment."""
+        """A connection whose disk is full at the last moment."""
 
         def __init__(self, connection) -> None:
             self._connection = connection
@@ -126,7 +126,7 @@ def test_a_later_commit_replaces_the_whole_state(store: Store):
     assert set(store.load().tracked) == {"B", "C"}
 
 
-def test_a_state_that_cannot_be_read_is_said_to_be_corrupt(store: Store):
+def test_a_state_that_cannot_be_read_is_corrupt(store: Store):
     for damage in (
         "INSERT INTO tracked VALUES ('A', 'no json')",
         "INSERT INTO tracked VALUES ('A', '[]')",
@@ -147,14 +147,14 @@ def test_what_is_remembered_can_be_forgotten(store: Store):
     assert (store.recall("a"), store.recall("b")) == (None, "2")
 
 
-def test_of_each_key_only_the_oldest_row_is_offered(store: Store, sink: str):
+def test_only_the_oldest_row_of_each_key_is_offered(store: Store, sink: str):
     store.append([about("A", 1), about("B", 1), about("A", 2), about("B", 2)], NOW)
     assert offered(store, sink) == ["A/1", "B/1"]
     store.settle(sink, delivered("A/1"), NOW)
     assert offered(store, sink) == ["B/1", "A/2"]
 
 
-def test_blocked_keys_are_passed_over(store: Store, sink: str):
+def test_blocked_keys_are_skipped(store: Store, sink: str):
     store.append([about("A", 1), about("B", 1), about("A", 2)], NOW)
     assert offered(store, sink, blocked=["A"]) == ["B/1"]
 
@@ -171,7 +171,7 @@ def test_a_stuck_key_with_thousands_of_rows_hides_no_other(store: Store, sink: s
     assert offered(store, sink, limit=1, blocked=["stuck"]) == ["free/1"]
 
 
-def test_a_sink_without_a_place_is_offered_nothing(store: Store):
+def test_a_sink_without_a_position_gets_nothing(store: Store):
     store.append([about("A")], NOW)
     assert offered(store, "stranger") == []
 
@@ -197,7 +197,7 @@ def test_attempts_times_and_the_last_error_are_kept(store: Store, sink: str):
     assert attempt_of(store, "B/1") == ("delivered", 1, NOW + 5, NOW + 5, None)
 
 
-def test_what_is_filtered_counts_as_no_attempt(store: Store, sink: str):
+def test_filtering_does_not_count_as_an_attempt(store: Store, sink: str):
     store.append([about("A")], NOW)
     store.settle(sink, [Settlement("A/1", "filtered", tried=False)], NOW)
     assert attempt_of(store, "A/1")[:2] == ("filtered", 0)
@@ -210,7 +210,7 @@ def test_what_is_settled_stays_settled(store: Store, sink: str):
     assert attempt_of(store, "A/1") == ("delivered", 1, NOW, NOW, None)
 
 
-def test_settling_what_is_gone_changes_nothing(store: Store, sink: str):
+def test_settling_a_deleted_row_changes_nothing(store: Store, sink: str):
     store.settle(sink, delivered("nobody"), NOW)
     assert store.connection.execute("SELECT COUNT(*) FROM delivery").fetchone() == (0,)
 
@@ -237,7 +237,7 @@ def test_the_low_water_mark_moves_over_settled_rows_only(store: Store, sink: str
     assert everything(store, sink) == []
 
 
-def test_numbers_of_rows_that_went_are_not_given_again(store: Store, sink: str):
+def test_numbers_of_deleted_rows_are_not_reused(store: Store, sink: str):
     store.append([about("A")], NOW)
     store.settle(sink, delivered("A/1"), NOW)
     store.connection.execute("DELETE FROM outbox")
@@ -255,7 +255,7 @@ def test_a_row_is_overtaken_by_a_later_one_of_its_key_that_waits_too(store: Stor
     assert not store.overtaken(sink, "A", first)
 
 
-def test_what_became_of_an_approval_overtakes_nothing(store: Store, sink: str):
+def test_the_outcome_of_an_approval_overtakes_nothing(store: Store, sink: str):
     outcome = replace(about("A", 2), type="azure.scheduledevents.approval.recorded.v1")
     store.append([about("A", 1), outcome], NOW)
     assert not store.overtaken(sink, "A", 1)

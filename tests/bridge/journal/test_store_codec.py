@@ -39,7 +39,7 @@ def test_whatever_azure_says_comes_back_as_it_was(extra: dict, name: str):
     assert decode_tracked(encode_tracked(known)) == known
 
 
-def test_what_is_no_value_is_refused():
+def test_an_unsupported_value_is_refused():
     with pytest.raises(TypeError, match="cannot write object"):
         encode_tracked(Tracked(scheduled_event(extra={"odd": object()})))
 

@@ -1,4 +1,4 @@
-"""The outbox against a model that fits on one page: nothing is lost, nothing comes twice."""
+"""The outbox against a model that fits on one page: nothing is lost or duplicated."""
 
 import asyncio
 import shutil
@@ -31,7 +31,7 @@ outcomes = st.sampled_from(["delivered", "dead", "filtered", None])
 
 
 class Outbox(RuleBasedStateMachine):
-    """The journal as it is, and beside it what must be true of it."""
+    """The real journal, with a model of what must be true."""
 
     @initialize()
     def begin(self) -> None:
@@ -85,7 +85,7 @@ class Outbox(RuleBasedStateMachine):
     @precondition(lambda self: not self.troubled)
     @rule(key=keys)
     def say_again(self, key: str) -> None:
-        """The same id is the same row, unless it is no longer there.
+        """The same id is the same row, unless that row was deleted.
 
         The stand-in does not know what all sinks have settled: said again, that comes again.
         """
@@ -154,7 +154,7 @@ class Outbox(RuleBasedStateMachine):
 
     @rule()
     def crash(self) -> None:
-        """The process is gone in the middle of a transaction, and another one starts."""
+        """The process dies in the middle of a transaction, and another one starts."""
         if self.troubled:
             self.do(self.journal.repair())
 

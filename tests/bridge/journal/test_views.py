@@ -39,7 +39,7 @@ def test_a_stream_reads_on_after_the_row_that_it_had(store):
     assert views.position(store, "nothing") is None
 
 
-def test_the_head_of_a_journal_whose_rows_went_is_the_last_number_that_was_given(store):
+def test_the_head_of_a_journal_without_rows_is_the_last_number_assigned(store):
     store.append([about("A")], NOW)
     seq, _ = views.head(store)
     store.connection.execute("DELETE FROM outbox")

@@ -58,7 +58,7 @@ def test_all_that_a_message_changes_is_written_together(store):
     assert ids(store) == [made.id]
 
 
-def test_nothing_of_it_is_written_when_something_cannot_be(store):
+def test_nothing_is_written_when_a_part_fails(store):
     unwritable: Any = object()
     bad = replace(make(), body=unwritable)
     receipt = Receipt([cast()], [waits()], [("k", EVENT_ID)], ("bus", "0", "17"), [bad])
@@ -69,7 +69,7 @@ def test_nothing_of_it_is_written_when_something_cannot_be(store):
     assert checkpoints(store, "bus") == {}
 
 
-def test_one_voice_has_one_vote_and_the_later_one_stands(store):
+def test_a_voter_has_one_vote_and_the_later_one_counts(store):
     receive(store, Receipt([cast()]), NOW)
     held = cast(decision="hold", resource=ME.swapcase(), at=NOON + SECOND)
     receive(store, Receipt([held]), NOW)

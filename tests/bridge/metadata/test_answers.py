@@ -98,7 +98,7 @@ def test_a_refusal_names_the_metadata_security_protocol_and_what_to_do():
     assert detail.endswith(".")
 
 
-def test_the_words_and_versions_of_an_error_body_reach_the_person():
+def test_the_message_and_versions_of_an_error_body_are_reported():
     body = b'{"error": "Bad request. api-version is invalid", "newest-versions": ["2025-04-07"]}'
     detail = problem(received(400, body)).detail
     assert "api-version is invalid" in detail
@@ -134,13 +134,13 @@ def test_zero_bytes_are_empty_and_blanks_are_not_json():
     assert blank.reason == "not-json"
 
 
-def test_a_body_that_broke_off_is_not_an_empty_one():
+def test_an_incomplete_body_is_not_an_empty_one():
     broken = SourceProblem("truncated", "It broke off.")
     answer = read_document(received(200, b"", broken=broken), "2020-07-01")
     assert answer == broken
 
 
-def test_the_date_of_the_answer_comes_along_with_good_and_bad():
+def test_every_answer_has_its_date():
     moment = datetime(2026, 11, 15, 12, 0, 4, tzinfo=UTC)
     broken = SourceProblem("truncated", "It broke off.")
     for reply in (
@@ -157,7 +157,7 @@ def test_the_date_of_the_answer_comes_along_with_good_and_bad():
 
 
 @pytest.mark.parametrize("text", [None, "", "soon", "Sun, 99 Nov 2026 12:00:04 GMT", "\x00"])
-def test_a_date_that_is_none_is_no_date(text):
+def test_an_invalid_date_is_no_date(text):
     assert parse_date(text) is None
 
 
@@ -195,7 +195,7 @@ def test_retry_after_as_a_date_is_measured_by_the_clock_of_the_service():
     assert problem(skewed).retry_after == 2.0
 
 
-def test_a_time_beyond_the_calendar_is_a_wrong_shape_and_no_exception():
+def test_a_time_beyond_the_calendar_is_a_problem_and_not_an_exception():
     names = ("EventId", "EventType", "EventStatus")
     event = {**dict.fromkeys(names, "x"), "NotBefore": "9999-12-31T23:59:59-10:00"}
     answer = document(json.dumps({"Events": [event]}).encode())
@@ -212,7 +212,7 @@ def test_an_instance_is_read_and_an_odd_one_is_a_problem():
         assert odd.reason == "wrong-shape"
 
 
-def test_the_body_of_an_accepted_post_is_never_looked_at():
+def test_the_body_of_an_accepted_post_is_ignored():
     for body in (b"", b"<html>", b"\xff\xfe", b'{"error": "no"}'):
         assert read_accepted(received(200, body)) == Accepted()
 
@@ -242,7 +242,7 @@ def test_any_header_gives_a_value(text):
 
 @unhurried
 @given(st.text(st.characters(exclude_categories=())))
-def test_a_sentence_is_one_bounded_line_that_can_be_written(text):
+def test_a_sentence_is_one_short_line_that_can_be_written(text):
     line = sentence(text)
     assert len(line) <= 400
     assert len(line.splitlines()) == 1

@@ -6,7 +6,7 @@ from bridge.metadata.budget import Budget
 
 
 class Clock:
-    """Time that passes only when somebody sleeps."""
+    """Time that passes only during sleeps."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -50,7 +50,7 @@ async def test_a_burst_takes_no_longer_than_it_must(budget, clock):
     assert times[-1] - times[0] == pytest.approx(4.0)
 
 
-async def test_whoever_asks_once_a_second_never_waits(budget, clock):
+async def test_one_request_per_second_never_waits(budget, clock):
     for _ in range(20):
         before = clock()
         await budget.take()
@@ -58,7 +58,7 @@ async def test_whoever_asks_once_a_second_never_waits(budget, clock):
         clock.now += 1.0
 
 
-async def test_requests_leave_in_the_order_in_which_they_came(budget):
+async def test_requests_are_sent_in_the_order_of_arrival(budget):
     order: list[int] = []
 
     async def one(number: int) -> None:
@@ -69,7 +69,7 @@ async def test_requests_leave_in_the_order_in_which_they_came(budget):
     assert order == list(range(12))
 
 
-async def test_one_that_gives_up_while_it_waits_costs_nothing(budget, clock):
+async def test_a_cancelled_wait_uses_no_budget(budget, clock):
     await taken(budget, clock, 5)
     waiting = asyncio.create_task(budget.take())
     await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""How Azure is asked: requests, connections, patience and turns."""
+"""Requests to Azure: connections, timeouts and order."""
 
 import asyncio
 import json
@@ -158,7 +158,7 @@ async def test_after_a_day_of_silence_there_is_patience_again():
         assert isinstance(await metadata.fetch(), Answer)
 
 
-async def test_a_body_that_drips_does_not_hold_the_bridge_for_ever():
+async def test_a_slow_body_does_not_block_the_bridge_forever():
     head = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"
     async with (
         FarSide(head, parts=[b" "] * 1000, pause=0.02) as side,

@@ -1,4 +1,4 @@
-"""Whatever is no document is a problem with a reason, and never emptiness."""
+"""Any answer that is not a document is a problem with a reason, and never an empty document."""
 
 import json
 import random
@@ -49,7 +49,7 @@ async def test_an_error_status_counts_even_when_its_body_breaks_off():
     ],
     ids=lambda value: repr(value[:50]),
 )
-async def test_what_is_no_document_is_a_problem_and_never_emptiness(body, expected):
+async def test_an_invalid_document_is_a_problem_and_never_empty(body, expected):
     assert await reason(http(body=body)) == expected
 
 
@@ -70,7 +70,7 @@ async def test_a_body_of_a_mebibyte_is_read_and_one_byte_more_is_too_large():
     assert await reason(http(body=fits + b" ")) == "too-large"
 
 
-async def test_an_endless_body_is_left_in_the_middle():
+async def test_an_endless_body_is_cut_off():
     endless = FarSide(b"HTTP/1.1 200 OK\r\n\r\n", parts=[b" " * 65536] * 1000)
     async with endless as side, client(side.url) as metadata:
         problem = await metadata.fetch()
@@ -107,7 +107,7 @@ async def test_a_connection_closed_without_an_answer_is_reset(how):
     ],
     ids=lambda answer: repr(answer[:35]),
 )
-async def test_what_is_not_http_says_so(answer):
+async def test_an_answer_that_is_not_http_is_reported(answer):
     assert await reason(answer, hang_up=True) == "not-http"
 
 
@@ -131,7 +131,7 @@ async def test_no_garbage_on_the_wire_raises():
             assert isinstance(await metadata.approve(["A"]), Accepted | SourceProblem)
 
 
-async def test_nobody_listening_is_unreachable():
+async def test_a_port_without_a_listener_is_unreachable():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         async with client(f"http://127.0.0.1:{taken.getsockname()[1]}") as metadata:
@@ -142,7 +142,7 @@ async def test_nobody_listening_is_unreachable():
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a full backlog is silent on Linux only")
-async def test_a_connection_that_nobody_takes_is_unreachable_and_not_a_timeout():
+async def test_a_connection_that_is_not_accepted_is_unreachable_and_not_a_timeout():
     with socket.create_server(("127.0.0.1", 0), backlog=0) as full:
         waiting = [socket.socket() for _ in range(4)]
         for one in waiting:
@@ -158,7 +158,7 @@ async def test_a_connection_that_nobody_takes_is_unreachable_and_not_a_timeout()
 
 
 @pytest.mark.parametrize("endpoint", ["http://", "nonsense", "http://127.0.0.1:99999", "http://["])
-async def test_an_endpoint_that_is_none_is_unreachable(endpoint):
+async def test_an_invalid_endpoint_is_unreachable(endpoint):
     async with client(endpoint) as metadata:
         problem = await metadata.fetch()
     assert isinstance(problem, SourceProblem)

@@ -18,7 +18,7 @@ NOWHERE = Path(__file__).parent / "data" / "unrouted"
 
 @pytest.fixture
 def nobody():
-    """A URL at which nobody listens, for as long as the test lasts."""
+    """A URL without a listener for the duration of the test."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         yield f"http://127.0.0.1:{taken.getsockname()[1]}"
@@ -36,7 +36,7 @@ async def discovered(*found: Candidate) -> tuple[Candidate | None, list[Attempt]
     return await discover("2020-07-01", found=found, budget=Budget(limit=1000))
 
 
-def test_without_any_trace_the_well_known_address_comes_first_and_the_constant_last():
+def test_without_leases_the_well_known_address_comes_first_and_the_constant_last():
     found = candidates(root=NOWHERE)
     assert urls(found) == [WELL_KNOWN, *HOST]
     assert origins(found) == ["well-known", "constant", "constant"]
@@ -90,7 +90,7 @@ def test_an_address_of_dhcp_that_is_not_azures_is_refused_on_every_port():
     assert urls(refused) == ["http://10.0.0.99"]
 
 
-def test_lease_files_that_cannot_be_read_are_passed_over(tmp_path):
+def test_unreadable_lease_files_are_skipped(tmp_path):
     leases = tmp_path / "run/systemd/netif/leases"
     (leases / "2").mkdir(parents=True)
     (leases / "3").write_bytes(b"\xff\xfe\x00OPTION_245=a83f8110\n")
@@ -98,7 +98,7 @@ def test_lease_files_that_cannot_be_read_are_passed_over(tmp_path):
     assert origins(candidates(root=tmp_path)) == ["well-known", "constant", "constant"]
 
 
-def test_the_environment_is_not_asked(monkeypatch):
+def test_the_environment_is_not_read(monkeypatch):
     monkeypatch.setenv("SCHEDULEDEVENTSIP", "169.254.1.1")
     assert urls(candidates(root=NOWHERE)) == [WELL_KNOWN, *HOST]
 
@@ -187,14 +187,14 @@ async def test_the_well_known_address_is_known_by_its_url_too():
     assert attempts[0].verdict == "found, and kept despite a problem: No."
 
 
-async def test_when_nothing_answers_there_is_no_winner_and_all_attempts_are_told(nobody):
+async def test_when_nothing_answers_there_is_no_winner_and_all_attempts_are_reported(nobody):
     found = [Candidate(nobody, origin) for origin in ("well-known", "route", "constant")]
     chosen, attempts = await discovered(*found)
     assert chosen is None
     assert [attempt.candidate.origin for attempt in attempts] == ["well-known", "route", "constant"]
 
 
-async def test_a_refused_candidate_is_told_of_and_never_contacted():
+async def test_a_refused_candidate_is_reported_but_never_contacted():
     async with FarSide(http(body=QUIET)) as side:
         chosen, attempts = await discovered(Candidate(side.url, "lease x", refused=True))
     assert chosen is None
@@ -229,7 +229,7 @@ async def test_a_cancelled_search_ends():
             await search
 
 
-async def test_left_to_itself_it_looks_for_candidates_on_this_machine(monkeypatch):
+async def test_by_default_candidates_come_from_this_machine(monkeypatch):
     asked: list[str | None] = []
 
     def found(*, remembered: str | None = None) -> list[Candidate]:

@@ -54,11 +54,11 @@ def test_an_expiry_in_seconds_since_the_epoch_is_understood():
     assert dhclient_address(text, datetime(2155, 1, 1, tzinfo=UTC)) is None
 
 
-def test_a_lease_that_is_over_is_passed_over():
+def test_an_expired_lease_is_skipped():
     assert dhclient_address(read("expired/var/lib/dhcp/dhclient.leases"), NOW) is None
 
 
-def test_a_lease_is_over_at_the_second_in_which_it_expires():
+def test_a_lease_ends_in_the_second_in_which_it_expires():
     text = block("option unknown-245 a8:3f:81:10", "expire 0 2026/11/15 18:29:47")
     assert dhclient_address(text, NOW) is None
     assert dhclient_address(text, NOW.replace(second=46)) == HOST
@@ -86,11 +86,11 @@ def test_the_last_lease_in_force_wins():
     ],
     ids=" and ".join,
 )
-def test_a_lease_without_a_plain_address_and_expiry_is_passed_over(lines):
+def test_a_lease_without_a_plain_address_and_expiry_is_skipped(lines):
     assert dhclient_address(block(*lines), NOW) is None
 
 
-def test_a_lease_that_is_still_being_written_is_passed_over():
+def test_a_lease_that_is_still_being_written_is_skipped():
     text = block("option unknown-245 a8:3f:81:10", "expire never").replace("}", "")
     assert dhclient_address(text, NOW) is None
 
@@ -101,7 +101,7 @@ def test_the_host_is_found_in_a_lease_of_networkd():
 
 
 @pytest.mark.parametrize("value", ["", "a83f81", "a83f811000", "zzzzzzzz", "168.63.129.16"])
-def test_a_line_of_networkd_that_is_no_address_is_passed_over(value):
+def test_a_networkd_line_that_is_not_an_address_is_skipped(value):
     assert networkd_address(f"OPTION_245={value}\n") is None
 
 

@@ -1,4 +1,4 @@
-"""How commands reach the bridge, and who may."""
+"""How commands reach the bridge, and who may use the socket."""
 
 import os
 import socket
@@ -39,7 +39,7 @@ def mode(path: str | Path) -> int:
     return stat.S_IMODE(Path(path).stat().st_mode)
 
 
-async def test_commands_reach_the_bridge_and_only_its_owner_may(runner, state_dir):
+async def test_only_commands_of_the_owner_reach_the_bridge(runner, state_dir):
     address = platform.control_address(state_dir)
     assert address == str(state_dir / "control.sock")
     old = os.umask(0)
@@ -61,13 +61,13 @@ async def test_a_group_may_use_it_too(runner, state_dir):
     assert Path(address).stat().st_gid == os.getgid()
 
 
-async def test_a_group_that_there_is_not_is_refused(runner, state_dir):
+async def test_an_unknown_group_is_refused(runner, state_dir):
     with pytest.raises(ValueError, match="there is no group 'no-such-group' on this machine"):
         await platform.serve_control(runner, str(state_dir / "control.sock"), "no-such-group")
     assert list(state_dir.iterdir()) == []
 
 
-async def test_what_a_dead_process_left_is_replaced(runner, state_dir):
+async def test_the_socket_of_a_dead_process_is_replaced(runner, state_dir):
     address = platform.control_address(state_dir)
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(address)
@@ -87,7 +87,7 @@ async def test_a_bridge_that_answers_is_not_replaced(runner, state_dir):
     Path(address).unlink()
 
 
-async def test_a_file_that_is_no_socket_is_not_touched(runner, state_dir):
+async def test_a_file_that_is_not_a_socket_is_not_touched(runner, state_dir):
     address = platform.control_address(state_dir)
     Path(address).write_text("precious")
     with pytest.raises(FileExistsError, match="not a socket"):
@@ -117,21 +117,21 @@ async def test_a_path_too_long_for_the_kernel_has_a_short_and_private_one(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory away")
-async def test_a_stranger_cannot_take_the_short_path_first(runner, long_dir, short_paths):
+async def test_another_user_cannot_take_the_short_path_first(runner, long_dir, short_paths):
     address = platform.control_address(long_dir)
     trap = Path(address).parent
     trap.mkdir()
     os.chown(trap, 12345, -1)
-    with pytest.raises(PermissionError, match="belongs to somebody else"):
+    with pytest.raises(PermissionError, match="belongs to another user"):
         platform.control_address(long_dir)
-    with pytest.raises(PermissionError, match="belongs to somebody else"):
+    with pytest.raises(PermissionError, match="belongs to another user"):
         await platform.serve_control(runner, address, None)
 
 
-def test_a_link_at_the_short_path_is_a_trap(long_dir, short_paths, tmp_path):
+def test_a_link_at_the_short_path_is_refused(long_dir, short_paths, tmp_path):
     trap = Path(platform.control_address(long_dir)).parent
     trap.symlink_to(tmp_path)
-    with pytest.raises(PermissionError, match="belongs to somebody else"):
+    with pytest.raises(PermissionError, match="belongs to another user"):
         platform.control_address(long_dir)
 
 

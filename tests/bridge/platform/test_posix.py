@@ -35,14 +35,14 @@ def holder(tmp_path):
         process.kill()
 
 
-def test_a_second_process_is_refused_and_told_who_was_first(holder, tmp_path):
+def test_a_second_process_is_refused_with_the_id_of_the_first(holder, tmp_path):
     with pytest.raises(platform.AlreadyRunning) as caught, platform.lock(tmp_path):
         pass
     assert f"(process {holder.pid})" in str(caught.value)
     assert str(tmp_path) in str(caught.value)
 
 
-def test_the_lock_dies_with_its_process_and_the_file_stays(holder, tmp_path):
+def test_the_lock_ends_with_its_process_and_the_file_stays(holder, tmp_path):
     holder.kill()
     holder.wait()
     assert (tmp_path / "bridge.lock").exists()
@@ -50,14 +50,14 @@ def test_the_lock_dies_with_its_process_and_the_file_stays(holder, tmp_path):
         assert (tmp_path / "bridge.lock").read_text() == f"{os.getpid()}\n"
 
 
-def test_the_lock_can_be_taken_again_when_it_was_let_go(tmp_path):
+def test_a_released_lock_can_be_taken_again(tmp_path):
     for _ in range(2):
         with platform.lock(tmp_path):
             inode = (tmp_path / "bridge.lock").stat().st_ino
     assert (tmp_path / "bridge.lock").stat().st_ino == inode
 
 
-def test_the_lock_makes_the_directory_for_its_owner_alone(tmp_path):
+def test_the_lock_creates_the_directory_for_its_owner_only(tmp_path):
     with platform.lock(tmp_path / "a" / "b"):
         assert stat.S_IMODE((tmp_path / "a" / "b").stat().st_mode) == 0o700
         assert stat.S_IMODE((tmp_path / "a" / "b" / "bridge.lock").stat().st_mode) == 0o600
@@ -80,7 +80,7 @@ with lock(Path(sys.argv[1])):
 """
 
 
-def test_what_a_killed_bridge_had_started_does_not_hold_the_lock(tmp_path):
+def test_children_of_a_killed_bridge_do_not_hold_the_lock(tmp_path):
     command = [sys.executable, "-c", LEAVE_A_CHILD, str(tmp_path)]
     with subprocess.Popen(command, stdin=-1, stdout=-1, text=True) as process:
         assert process.stdout is not None
@@ -115,7 +115,7 @@ def test_the_users_directory_does_not_come_from_the_environment(monkeypatch):
     assert str(before[1]).endswith("/.local/state/scheduled-events-bridge")
 
 
-def test_a_user_whom_nobody_knows_has_no_directory(monkeypatch):
+def test_an_unknown_user_has_no_directory(monkeypatch):
     monkeypatch.setattr(os, "getuid", lambda: 2**31 - 7)
     assert platform.state_dirs() == [posix.SYSTEM_STATE]
 
@@ -130,7 +130,7 @@ def test_a_directory_that_exists_keeps_its_mode(tmp_path):
     ("directory", "file", "others"),
     [(0o755, 0o644, True), (0o750, 0o640, True), (0o700, 0o644, False), (0o755, 0o600, False)],
 )
-def test_a_file_is_open_to_others_when_they_may_get_there_and_read_it(
+def test_a_file_is_open_to_others_when_they_can_reach_and_read_it(
     tmp_path, directory, file, others
 ):
     path = tmp_path / "journal.db"
@@ -189,7 +189,7 @@ def test_each_hangup_asks_to_reload(stopping):
 
 
 @pytest.mark.parametrize("module", [posix, windows])
-async def test_handlers_are_put_back(module):
+async def test_handlers_are_restored(module):
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = [signal.getsignal(number) for number in numbers]
     stop = asyncio.Event()
@@ -199,7 +199,7 @@ async def test_handlers_are_put_back(module):
     assert [signal.getsignal(number) for number in numbers] == before
 
 
-def test_a_private_file_is_its_owners_whatever_the_umask_and_keeps_what_it_holds(tmp_path):
+def test_a_private_file_is_for_its_owner_with_any_umask_and_keeps_its_content(tmp_path):
     path = tmp_path / "journal.db"
     old = os.umask(0)
     try:

@@ -1,4 +1,4 @@
-"""How a program is started in a group of its own and ended with it."""
+"""Programs that start in their own process group, and end with it."""
 
 import os
 import subprocess
@@ -20,7 +20,7 @@ def test_the_environment_is_made_not_inherited(monkeypatch):
     assert "/ours" not in posix.plain_environment().values()
 
 
-def test_a_user_without_an_entry_is_at_home_at_the_root(monkeypatch):
+def test_a_user_without_an_entry_has_the_root_as_home(monkeypatch):
     monkeypatch.setattr(os, "getuid", lambda: 2**31 - 7)
     assert posix.plain_environment()["HOME"] == "/"
 

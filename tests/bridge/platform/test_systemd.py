@@ -1,4 +1,4 @@
-"""What systemd is told, and what it asks for."""
+"""What the bridge sends to systemd, and what systemd asks for."""
 
 import os
 import socket
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX only")
 
 
 @pytest.mark.parametrize("kind", ["file", "abstract"])
-def test_systemd_hears_what_it_is_told(kind, state_dir, monkeypatch):
+def test_systemd_receives_what_is_sent(kind, state_dir, monkeypatch):
     path = str(state_dir / "notify")
     address, variable = (path, path) if kind == "file" else ("\0" + path, "@" + path)
     monkeypatch.setenv("NOTIFY_SOCKET", variable)

@@ -1,4 +1,4 @@
-"""The Windows twin, as far as it can be tried elsewhere."""
+"""The Windows code, as far as other systems can test it."""
 
 import os
 import subprocess

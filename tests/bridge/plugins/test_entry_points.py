@@ -1,4 +1,4 @@
-"""How plugins are found, and what is said of those that cannot be."""
+"""How plugins are found, and the errors for those that cannot be loaded."""
 
 import sys
 from importlib.metadata import EntryPoint
@@ -9,14 +9,14 @@ import bridge.plugins
 from bridge.plugins import Misconfigured, find_sink, installed_sinks
 
 
-def test_an_unknown_type_is_answered_with_those_that_there_are():
+def test_the_error_for_an_unknown_type_lists_all_types():
     with pytest.raises(Misconfigured, match=r"no sink type 'stdou'; there are .*file.*stdout"):
         find_sink("stdou")
 
 
 @pytest.fixture
 def entry_points(monkeypatch):
-    """Let the packages that are installed name these, and no others."""
+    """Let the installed packages name only these."""
 
     def name(*points):
         monkeypatch.setattr(bridge.plugins.entry_points, "entry_points", lambda group: points)
@@ -39,7 +39,7 @@ def test_what_is_installed_is_looked_up_once(entry_points, monkeypatch):
     assert set(installed_sinks()) == {"odd"}
 
 
-def test_a_sink_that_was_installed_since_then_is_found_all_the_same(plugin_module, entry_points):
+def test_a_sink_that_is_installed_later_is_found(plugin_module, entry_points):
     entry_points()
     assert not installed_sinks()
     plugin_module("from sinks.stdout import sink")

@@ -16,12 +16,12 @@ from bridge.plugins import (
 )
 
 
-def test_our_own_formats_are_installed_as_anybodys():
+def test_our_own_formats_are_installed_like_any_others():
     assert {"cloudevents", "slack", "pagerduty"} <= set(installed_formats())
     assert isinstance(find_format("cloudevents"), FormatPlugin)
 
 
-def test_an_unknown_format_is_answered_with_those_that_there_are():
+def test_the_error_for_an_unknown_format_lists_all_formats():
     with pytest.raises(Misconfigured, match=r"no format type 'slak'; there are .*slack"):
         find_format("slak")
 
@@ -34,12 +34,12 @@ def test_a_format_is_written_as_its_name_or_as_a_mapping():
 
 
 @pytest.mark.parametrize("written", [None, 7, ["slack"], {}, {"type": 7}])
-def test_what_names_no_format_is_misconfigured(written):
+def test_an_invalid_format_is_misconfigured(written):
     with pytest.raises(Misconfigured, match=r"must be a format's name, or .*there are .*slack"):
         format_data(written)
 
 
-def test_a_cloudevent_that_cannot_be_said_hinders_no_other():
+def test_a_cloudevent_that_cannot_be_encoded_does_not_affect_others():
     good, bad = make(1), make(2)
 
     def encode(cloudevent: CloudEvent) -> bytes:

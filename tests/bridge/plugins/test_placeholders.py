@@ -1,4 +1,4 @@
-"""Names of this VM in topics and paths, made safe."""
+"""The names of this VM in topics and paths, made safe."""
 
 import pytest
 

@@ -16,7 +16,7 @@ def test_the_exported_names_are_those_that_sinks_may_use():
     assert needed | {"Unavailable", "Duration", "Size", "Secret", "Settings"} <= set(exported)
 
 
-def test_our_own_sinks_come_through_the_door_that_is_open_to_all():
+def test_our_own_sinks_use_the_public_entry_points():
     assert {"stdout", "file"} <= set(installed_sinks())
     for kind in ("stdout", "file"):
         assert isinstance(find_sink(kind), SinkPlugin)
@@ -43,7 +43,7 @@ def test_the_json_schema_of_a_sink_is_complete():
     assert {"only", "retry", "stale", "max_size"} <= set(schema["properties"])
 
 
-def test_a_sink_says_what_it_writes_in_and_how_much_it_takes_at_once():
+def test_a_sink_has_a_format_and_a_largest_batch():
     plain = SinkSettings(type="any")
     assert (plain.words, plain.largest_batch, plain.longest_send) == ("JSON", 500, None)
     chat = SinkSettings.model_validate({"type": "any", "format": "slack"})

@@ -15,13 +15,13 @@ from bridge.plugins import (
 )
 
 
-def test_our_own_approval_sources_are_installed_as_anybodys():
+def test_our_own_approval_sources_are_installed_like_any_others():
     assert {"kafka", "mqtt"} <= set(installed_approvals())
     for kind in ("kafka", "mqtt"):
         assert isinstance(find_approvals(kind), ApprovalPlugin)
 
 
-def test_an_unknown_type_of_approval_source_is_answered_with_those_that_there_are():
+def test_the_error_for_an_unknown_approval_source_lists_all_types():
     with pytest.raises(Misconfigured, match=r"no approval source type 'kafak'; there are .*kafka"):
         find_approvals("kafak")
 
@@ -35,12 +35,12 @@ def test_an_approval_source_of_another_package_is_found():
         undo()
 
 
-def test_whom_to_trust_has_no_default():
+def test_trust_has_no_default():
     with pytest.raises(ValidationError, match="trust"):
         ApprovalSettings.model_validate({"type": "any"})
 
 
-def test_a_source_that_says_nothing_of_itself_is_described_by_its_type():
+def test_a_source_without_a_description_is_described_by_its_type():
     settings = ApprovalSettings(type="any", trust="signed")
     assert settings.describe() == "come from a source of type any"
     assert not settings.overlaps(SinkSettings(type="any"))

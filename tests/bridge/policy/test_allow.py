@@ -1,4 +1,4 @@
-"""Who may say what, and whether a signed vote is fresh: the truth tables."""
+"""Who may vote, and whether a signed vote is fresh: the truth tables."""
 
 import base64
 from dataclasses import replace
@@ -30,18 +30,18 @@ def why(allow, **vote):
 # --- rights --------------------------------------------------------------------------------------
 
 
-def test_without_entries_everybody_may_say_everything():
+def test_without_entries_everyone_may_vote():
     assert why([], approver="anybody") is None
 
 
-def test_who_is_not_listed_has_no_rights_whatever_was_proved():
+def test_an_approver_that_is_not_listed_has_no_rights():
     for verified in (False, True):
         assert "billing is not in approvals.allow" in why(
             [rule()], approver="billing", verified=verified
         )
 
 
-def test_who_may_open_the_socket_is_told_how_to_be_listed():
+def test_a_refused_user_of_the_socket_learns_which_entry_to_add():
     assert why([rule()], approver="uid 0", via=CONTROL) == (
         "unauthorized: uid 0 is not in approvals.allow; "
         "add {approver: uid 0, via: control} to it, or sign the vote"
@@ -49,7 +49,7 @@ def test_who_may_open_the_socket_is_told_how_to_be_listed():
 
 
 @pytest.mark.parametrize("via", [AUTO, SINK])
-def test_what_the_operator_configured_needs_no_entry(via):
+def test_votes_by_configured_rules_need_no_entry(via):
     assert why([rule()], approver="somebody", via=via) is None
 
 
@@ -77,19 +77,19 @@ def test_what_the_operator_configured_needs_no_entry(via):
     ],
     ids=str,
 )
-def test_an_entry_limits_what_its_approver_may_say(keys, vote, said):
+def test_an_entry_limits_how_its_approver_may_vote(keys, vote, said):
     found = why([rule(**keys)], **vote)
     assert (found is None) if said is None else (said in found)
 
 
-def test_what_one_of_several_entries_allows_is_allowed():
+def test_one_of_several_entries_is_enough():
     entries = [rule(decisions=["hold"]), rule(event_types=["Reboot"], decisions=["approve"])]
     assert why(entries) is None
     assert why(entries, decision="hold") is None
     assert "may not vote release" in why(entries, decision="release")
 
 
-def test_only_an_entry_that_says_so_and_applies_lets_speak_for_all():
+def test_only_an_applicable_entry_with_all_resources_allows_a_vote_for_all():
     whole = cast(resource="")
     assert not speaks_for_all([rule()], whole, EVENT)
     assert speaks_for_all([rule(all_resources=True)], whole, EVENT)
@@ -97,7 +97,7 @@ def test_only_an_entry_that_says_so_and_applies_lets_speak_for_all():
     assert not speaks_for_all([rule(all_resources=True)], replace(whole, approver="x"), EVENT)
 
 
-def test_rights_that_are_taken_away_take_the_votes_along():
+def test_revoked_rights_invalidate_earlier_votes():
     votes = [cast(), cast(resource=OTHER)]
     assert judge(EVENT, votes, Rules(), NOON).satisfied
     assert judge(EVENT, votes, Rules(allow=(rule(),)), NOON).satisfied
@@ -112,12 +112,12 @@ def test_a_vote_for_all_counts_for_all_only_while_its_right_does():
     assert not judge(EVENT, [whole], Rules(), NOON).satisfied
 
 
-def test_a_token_stands_for_the_approver_that_names_it_or_for_itself():
+def test_a_token_identifies_the_approver_that_names_it_or_itself():
     assert named([rule(token="t-1")], "t-1") == "orders"
     assert named([rule()], "ops") == "ops"
 
 
-def test_a_certificate_stands_for_who_names_its_subject_and_else_for_nobody():
+def test_a_certificate_identifies_only_the_approver_that_names_its_subject():
     assert certified([rule(certificate="CN=o")], "CN=o") == "orders"
     assert certified([rule(approver="CN=o")], "CN=o") == "CN=o"
     assert certified([rule(approver="CN=o", via="http")], "CN=o") == "CN=o"
@@ -189,7 +189,7 @@ def test_a_signature_is_fresh_within_five_minutes_or_since_its_event_was_announc
     assert (found and found.reason) == reason
 
 
-def test_what_was_signed_before_the_journal_was_begun_may_be_a_replay():
+def test_a_vote_signed_before_the_journal_was_created_may_be_a_replay():
     begun = NOON - NOTICE + timedelta(milliseconds=700)
     assert stale(given(NOON - NOTICE), NOON, born=begun) is None, "signatures know whole seconds"
     found = stale(given(NOON - NOTICE - SECOND), NOON, born=begun)
@@ -197,7 +197,7 @@ def test_what_was_signed_before_the_journal_was_begun_may_be_a_replay():
     assert found.reason == "replayed"
 
 
-def test_our_clock_may_be_wrong_when_azure_tells_by_how_much():
+def test_our_clock_may_be_wrong_when_azure_shows_by_how_much():
     hour = timedelta(hours=1)
     late = given(NOON - hour, local=True)
     assert stale(late, NOON, ahead=hour) is None

@@ -1,4 +1,4 @@
-"""Rules that vote by themselves: when they apply, and for whom."""
+"""Rules that vote automatically: when they apply, and for which VMs."""
 
 from dataclasses import replace
 
@@ -42,7 +42,7 @@ def rule(**keys):
     ],
     ids=str,
 )
-def test_a_rule_applies_when_all_that_it_names_does(keys, event, applying):
+def test_a_rule_applies_when_all_its_conditions_do(keys, event, applying):
     assert applies(rule(**keys), replace(EVENT, **event), ME) is applying
 
 

@@ -1,4 +1,4 @@
-"""Rehearsals as values: what may be asked for, and how they go on."""
+"""Drills as values: how they start, change and end."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -55,7 +55,7 @@ def drill(**changes):
         (ENOUGH, DUE + MISSED, "completed"),
     ],
 )
-def test_it_starts_when_the_votes_let_it_or_when_its_time_has_come(ballot, now, status):
+def test_a_drill_starts_with_enough_votes_or_at_its_time(ballot, now, status):
     after = advance(drill(), ballot, now)
     assert after.status == status
     if status != "scheduled":
@@ -64,7 +64,7 @@ def test_it_starts_when_the_votes_let_it_or_when_its_time_has_come(ballot, now, 
     assert after.inferred is (status == "completed")
 
 
-def test_it_is_over_after_as_long_as_it_lasts_and_keeps_its_ballot():
+def test_a_drill_ends_after_its_duration_and_keeps_its_votes():
     begun = advance(drill(), ENOUGH, NOON)
     assert next_moment(drill()) == DUE
     assert next_moment(begun) == NOON + 2 * SECOND
@@ -74,14 +74,14 @@ def test_it_is_over_after_as_long_as_it_lasts_and_keeps_its_ballot():
     assert advance(over, OPEN, DUE) is over
 
 
-def test_what_has_not_started_is_canceled_and_what_has_is_completed():
+def test_stopping_cancels_a_pending_drill_and_completes_a_started_one():
     assert stop(drill(), OPEN, NOON).status == "canceled"
     begun = advance(drill(), ENOUGH, NOON)
     over = stop(begun, OPEN, NOON + SECOND)
     assert (over.status, over.ballot, over.inferred) == ("completed", ENOUGH, False)
 
 
-def test_what_is_said_of_each_state():
+def test_each_state_has_its_announcement():
     begun = advance(drill(), ENOUGH, NOON)
     states = [
         drill(),
@@ -115,7 +115,7 @@ def test_what_is_said_of_each_state():
         ({"decisions": ["hold", "release"]}, False),
     ],
 )
-def test_who_may_approve_an_event_like_this_is_expected_to(rule, asked):
+def test_approvers_who_may_approve_the_event_are_expected(rule, asked):
     allow = [Allow.model_validate({"approver": "orders", **rule})] * 2
     found = expected(Rules(allow=tuple(allow)).allow, drill().known.event)
     assert found == (("orders",) if asked else ())

@@ -1,4 +1,4 @@
-"""What counts, what is enough, and whose turn it is."""
+"""Which votes count, how many are enough, and whose turn it is."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -22,17 +22,17 @@ def approval(**said):
 
 
 def against(said: Approval, event=EVENT, rules=EACH, identity=None) -> str | None:
-    """The reason for which it does not count."""
+    """The reason why it does not count."""
     given = Given(said, "bus", NOON, identity)
     found: Refusal | None = objection(given, as_vote(given, event, 1, NOON), event, rules)
     return found.reason if found else None
 
 
-def test_a_vote_for_one_vm_of_the_event_counts_without_regard_to_case():
+def test_a_vote_for_one_vm_counts_in_any_case():
     assert against(approval(resource=ME.swapcase())) is None
 
 
-def test_an_event_with_several_vms_needs_a_resource_where_each_is_asked_for():
+def test_an_event_with_several_vms_needs_a_resource_under_each_resource():
     assert against(approval()) == "resource-required"
     assert against(approval(), rules=ANY) is None
     assert against(approval(), replace(EVENT, resources=(ME,))) is None
@@ -55,7 +55,7 @@ def test_nothing_counts_once_the_event_has_started(decision):
     assert against(said, started(EVENT)) == "expired"
 
 
-def test_who_is_known_by_the_transport_speaks_under_no_other_name():
+def test_an_identified_sender_cannot_vote_under_another_name():
     said = approval(resource=ME, approver="billing")
     assert against(said, identity="orders") == "unauthorized"
     assert against(said, identity="billing") is None
@@ -92,7 +92,7 @@ def test_two_votes_for_one_vm_are_not_votes_for_two():
     assert not judge(EVENT, [cast(), cast(approver="billing")], EACH, NOON).satisfied
 
 
-def test_one_is_enough_where_any_is():
+def test_one_approval_is_enough_under_any():
     assert judge(EVENT, [], ANY, NOON).missing == ("any",)
     found = judge(EVENT, [cast()], ANY, NOON)
     assert (found.satisfied, found.have, found.missing) == (True, ("orders",), ())
@@ -136,7 +136,7 @@ def test_an_approval_that_lifts_its_own_hold_makes_it_enough_from_then_on():
     assert judge(EVENT, [cast(), lifted], ANY, NOON + SECOND).since == NOON + SECOND
 
 
-def test_a_release_without_a_resource_lifts_all_holds_of_its_approver_and_of_nobody_else():
+def test_a_release_without_a_resource_lifts_all_holds_of_its_approver_only():
     holds = [cast(approver=name, decision="hold") for name in ("a", "b")]
     lifted = cast(approver="a", decision="release", resource="", at=NOON + SECOND)
     assert judge(EVENT, [*holds, lifted], ANY, NOON).holds == (f"b@{ME}",)
@@ -148,19 +148,19 @@ def test_a_hold_for_all_is_named_by_its_approver_alone():
     assert judge(EVENT, [cast(decision="hold", resource="")], ANY, NOON).holds == ("orders",)
 
 
-def test_the_first_vm_leads_and_the_others_stand_in_by_turns():
+def test_the_first_vm_leads_and_the_others_take_over_in_order():
     event = replace(EVENT, resources=("a", "b", "c"))
     assert [turn(event, name, "own", EACH) for name in ("A", "b", "C")] == [0, 1, 2]
 
 
-def test_who_is_not_concerned_acts_never_or_last():
+def test_a_bridge_on_another_vm_acts_last_or_never():
     assert turn(EVENT, "elsewhere", "own", EACH) is None
     assert turn(EVENT, None, "own", EACH) is None
     assert turn(EVENT, "elsewhere", "all", EACH) == 2
     assert turn(EVENT, None, "all", EACH) == 2
 
 
-def test_without_a_leader_and_for_terminate_everybody_acts_at_once():
+def test_without_a_leader_and_for_terminate_all_bridges_act_immediately():
     for event, rules in (
         (EVENT, Rules(leader="none")),
         (replace(EVENT, event_type="Terminate"), EACH),
@@ -180,7 +180,7 @@ VOTES = st.builds(
 
 
 @given(st.lists(VOTES, max_size=8), st.integers(0, 2000), st.sampled_from([EACH, ANY]))
-def test_nothing_is_satisfied_without_approvals_or_over_a_hold_in_whatever_order(votes, now, rules):
+def test_nothing_is_satisfied_without_approvals_or_over_a_hold_in_any_order(votes, now, rules):
     latest = list({vote.voter: vote for vote in votes}.values())
     moment = NOON + timedelta(seconds=now)
     found = judge(EVENT, latest, rules, moment)

@@ -1,6 +1,6 @@
-"""What is enough: every policy against votes in every order, with restarts and changes between.
+"""Every policy against votes in every order, with restarts and changes between them.
 
-The table is written by hand. Beyond it, every short story is compared with what a naive clerk says.
+The table is written by hand. Beyond it, every short sequence is compared with a naive model.
 """
 
 import itertools
@@ -104,7 +104,7 @@ ROWS = [(line[:25].split(), line[25:].split()) for line in TABLE.strip("\n").spl
 
 
 def said(word):
-    """A word of the table as what somebody says."""
+    """A word of the table as an approval."""
     what = WHAT[word[0] if word[0] in "-+" else ""]
     proof = "claimed" if "?" in word else "proved"
     letters = word.lstrip("-+?")
@@ -118,7 +118,7 @@ def given(said, now):
 
 
 class Ballot:
-    """The rules themselves, with as much around them as it takes to give a vote."""
+    """The rules, with just enough around them to cast a vote."""
 
     def __init__(self, require, store=None):
         self.rules, self.store = Rules(require=require, vm_name="vm-0"), store
@@ -149,7 +149,7 @@ class Ballot:
             self.standing[vote.voter] = vote
 
     def restart(self):
-        """All that is left is what was written down."""
+        """Keep only what was recorded."""
         self.store.connection.execute("DELETE FROM vote")
         receive(self.store, Receipt(list(self.standing.values())), 0.0)
         self.standing = {vote.voter: vote for vote in votes(self.store, self.event.key, 1)}
@@ -185,24 +185,24 @@ SHORTER = [story for story in SHORT if len(story) < 3]
 
 
 def by_hand(policy, words):
-    """What the clerk makes of it, and of nothing else."""
-    clerk, event, now = Clerk("vm-0", policy, listed=False), EVENT, NOON
-    clerk.sees({event.event_id: event})
+    """The verdict of the naive model."""
+    model, event, now = Clerk("vm-0", policy, listed=False), EVENT, NOON
+    model.sees({event.event_id: event})
     for number, word in enumerate(words):
         now += SECOND
         if word in CHANGES:
             event = CHANGES[word](event)
-            clerk.sees({event.event_id: event})
+            model.sees({event.event_id: event})
         else:
-            clerk.takes(replace(said(word), number=number), now)
-    return clerk.enough(event.event_id, now, now)
+            model.takes(replace(said(word), number=number), now)
+    return model.enough(event.event_id, now, now)
 
 
 @pytest.mark.parametrize(
     "change", [None, *[name for name in CHANGES if name != "started"]], ids=str
 )
 @pytest.mark.parametrize(("policy", "require"), list(zip(POLICIES, REQUIRE, strict=True)), ids=str)
-def test_every_short_story_ends_as_the_clerk_says(policy, require, change):
+def test_every_short_sequence_matches_the_naive_model(policy, require, change):
     for story in SHORT if change is None else SHORTER:
         places = range(len(story) + 1) if change else [0]
         for place in places:
@@ -216,7 +216,7 @@ def test_every_short_story_ends_as_the_clerk_says(policy, require, change):
 
 
 @pytest.mark.parametrize("said", list(itertools.product(WHAT.values(), repeat=3)), ids=str)
-def test_in_one_log_the_last_word_stands_in_whatever_order_it_arrives(said):
+def test_in_one_log_the_last_vote_counts_in_any_order_of_arrival(said):
     ballots = [
         replace(
             as_vote(given(Said(0, EVENT.event_id, "orders", what, "vm-0"), NOON), EVENT, 1, NOON),
@@ -233,8 +233,8 @@ def test_in_one_log_the_last_word_stands_in_whatever_order_it_arrives(said):
 
 
 @pytest.mark.parametrize("require", REQUIRE, ids=str)
-def test_what_is_enough_is_so_from_one_moment_on_whenever_one_looks(require):
-    """Never because somebody looked: between two votes nothing changes but holds, which end."""
+def test_the_moment_of_enough_votes_does_not_depend_on_when_it_is_checked(require):
+    """A check changes nothing: between two votes, only holds change, when they expire."""
     for story in SHORT:
         ballot = Ballot(require)
         early = ballot.play(story)

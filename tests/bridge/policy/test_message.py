@@ -1,4 +1,4 @@
-"""The strict reader: what it takes, what it refuses, and that nothing upsets it."""
+"""The strict reader: what it accepts, what it refuses, and that no input breaks it."""
 
 import json
 from collections.abc import Sequence
@@ -57,7 +57,7 @@ def test_plain_json_needs_nothing_but_an_event_id():
     assert found.key.startswith("sha256-")
 
 
-def test_everything_that_plain_json_may_say_is_heard():
+def test_every_field_of_plain_json_is_read():
     found = one({**SAID, "decision": "hold", "id": "mine"})
     assert found == Approval(EVENT_ID, "mine", "mine", "hold", "orders", "vm-0", "drained")
 
@@ -76,25 +76,25 @@ def test_a_cloudevent_is_read_in_either_mode(body, headers):
     )
 
 
-def test_the_content_type_tells_the_mode_not_the_presence_of_headers():
+def test_the_content_type_decides_the_mode_not_the_headers():
     repeated = [*STRUCTURED, *HEADERS, ("ce_type", b"something.else")]
     assert one(ENVELOPE, repeated).id == "a-1"
 
 
-def test_attributes_that_are_null_are_absent_and_unknown_ones_are_let_by():
+def test_null_attributes_are_absent_and_unknown_ones_are_ignored():
     extras = {"subject": None, "time": None, "dataschema": None, "datacontenttype": None, "foo": 7}
     assert one({**ENVELOPE, **extras}, STRUCTURED).id == "a-1"
     assert one({**SAID, "decision": None, "later": {"v": 2}}).decision == "approve"
 
 
-def test_azures_own_body_works_and_what_it_says_beside_is_said_of_all():
+def test_other_fields_of_azures_own_body_apply_to_all_events():
     body = {"StartRequests": [{"EventId": "a"}, {"EventId": "b"}], "DocumentIncarnation": 4}
     assert [each.event_id for each in read(encoded(body), ())] == ["a", "b"]
     held = read(encoded({**body, "decision": "hold", "approver": "x", "id": "7"}), ())
     assert {(each.decision, each.approver, each.key) for each in held} == {("hold", "x", "7")}
 
 
-def test_an_event_that_is_named_twice_is_meant_once():
+def test_an_event_named_twice_counts_once():
     body = {"StartRequests": [{"EventId": "a"}, {"EventId": "A"}]}
     assert len(read(encoded(body), ())) == 1
 
@@ -138,18 +138,18 @@ def test_what_a_transport_without_headers_carries_is_unwrapped_to_the_byte():
     ],
     ids=range(8),
 )
-def test_what_is_no_such_wrapping_is_left_as_it_is(body):
+def test_an_unwrapped_message_is_left_as_it_is(body):
     assert unwrap(encoded(body), BINARY) == (encoded(body), BINARY)
 
 
-def test_what_has_its_signature_in_headers_is_not_unwrapped_and_what_is_too_large_not_looked_at():
+def test_a_message_with_signature_headers_is_not_unwrapped_and_a_large_one_not_read():
     body = encoded({**WRAPPED, "payload": "x"})
     assert unwrap(body, SIGNATURE) == (body, SIGNATURE)
     with pytest.raises(MalformedApproval, match="at most"):
         unwrap(b" " * (LARGEST + 1), ())
 
 
-def test_of_a_signed_message_the_headers_say_nothing_but_its_id():
+def test_only_the_id_is_read_from_the_headers_of_a_signed_message():
     [plain] = read(encoded(SAID), SIGNATURE, "t/0/1", signed=True)
     assert plain.key == "w-1"
     with pytest.raises(MalformedApproval, match="does not cover headers"):
@@ -177,12 +177,12 @@ def test_no_required_header_is_ever_made_up(name):
 
 
 @pytest.mark.parametrize("again", ["ce_id", "CE_ID", "ce-id", "content-type", "webhook-id"])
-def test_a_header_that_stands_twice_is_refused(again):
+def test_a_repeated_header_is_refused(again):
     known = [*BINARY, ("content-type", b"application/json"), ("webhook-id", b"w")]
     assert "occurs twice" in refusal(SAID, [*known, (again, b"other")])
 
 
-def test_headers_of_others_are_nobodys_business():
+def test_other_headers_are_ignored():
     others = [("traceparent", b"\xff"), ("traceparent", b"\xff"), ("x-ce_id", b"1")]
     assert one(SAID, [*BINARY, *others]).id == "a-1"
 
@@ -237,18 +237,18 @@ WRONG: list[tuple[Any, Sequence[tuple[str, bytes]], str]] = [
 
 
 @pytest.mark.parametrize(("body", "headers", "said"), WRONG, ids=range(len(WRONG)))
-def test_what_is_wrong_is_said_in_a_sentence(body, headers, said):
+def test_errors_are_explained_in_a_sentence(body, headers, said):
     assert said in refusal(body, headers)
 
 
-def test_the_size_comes_first():
+def test_the_size_is_checked_first():
     assert "at most 65536 are read" in refusal(b"{" + b" " * LARGEST)
     padded = encoded(SAID) + b" " * (LARGEST - len(encoded(SAID)))
     assert one(padded).approver == "orders"
 
 
 @pytest.mark.parametrize("kind", ["scheduled.v1", "approval.granted.v1", "approve.v2"])
-def test_what_else_we_publish_is_not_for_us_whatever_else_is_wrong_with_it(kind):
+def test_our_other_cloudevents_are_not_for_us_even_if_malformed(kind):
     name = f"azure.scheduledevents.{kind}"
     with pytest.raises(NotForUs, match=name):
         read(encoded({"specversion": "1.0", "type": name}), STRUCTURED)
@@ -256,7 +256,7 @@ def test_what_else_we_publish_is_not_for_us_whatever_else_is_wrong_with_it(kind)
         read(b"\xff", [("ce_type", name.encode())])
 
 
-# --- whatever comes ------------------------------------------------------------------------------
+# --- any input -----------------------------------------------------------------------------------
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),

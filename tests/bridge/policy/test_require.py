@@ -1,4 +1,4 @@
-"""How votes are counted: by VM, by head, or by name."""
+"""How votes are counted: by VM, by number of approvers, or by name."""
 
 import itertools
 
@@ -24,7 +24,7 @@ def vote(approver="orders", after=0, **more):
     return cast(approver=approver, at=NOON + after * SECOND, verified=True, **more)
 
 
-def test_so_many_different_heads_are_counted():
+def test_different_approvers_are_counted():
     found = judged(TWO, vote(), vote(resource=OTHER))
     assert (found.satisfied, found.have, found.missing) == (False, ("orders",), ("1 more",))
     found = judged(TWO, vote(), vote("billing", 1), vote("stock", 2))
@@ -32,7 +32,7 @@ def test_so_many_different_heads_are_counted():
     assert judged(TWO).missing == ("2 more",)
 
 
-def test_each_of_certain_names_is_counted():
+def test_each_required_name_is_counted():
     found = judged(BOTH, vote(), vote("stock", 1))
     assert (found.satisfied, found.have, found.missing) == (False, ("orders",), ("billing",))
     found = judged(BOTH, vote(), vote("billing", 3))
@@ -40,7 +40,7 @@ def test_each_of_certain_names_is_counted():
 
 
 @pytest.mark.parametrize("require", [TWO, BOTH])
-def test_who_is_not_verified_does_not_count_and_holds_all_the_same(require):
+def test_an_unverified_approver_does_not_count_but_can_hold(require):
     votes = [vote(), cast(approver="billing", at=NOON)]
     assert not judged(require, *votes).satisfied
     enough = [vote(), vote("billing")]
@@ -64,7 +64,7 @@ def test_who_is_not_verified_does_not_count_and_holds_all_the_same(require):
     ],
     ids=str,
 )
-def test_an_approval_that_nobody_asked_for_is_refused(require, changes, refused):
+def test_an_approval_that_is_not_required_is_refused(require, changes, refused):
     found = uncounted(cast(**{"verified": True, **changes}), require)
     assert (found and found.reason) == ("unauthorized" if refused else None)
 
@@ -72,7 +72,7 @@ def test_an_approval_that_nobody_asked_for_is_refused(require, changes, refused)
 @pytest.mark.parametrize("names", list(itertools.product([False, True], repeat=3)), ids=str)
 @pytest.mark.parametrize("held", [False, True])
 def test_the_truth_table_of_three_votes(names, held):
-    """Two VMs, two names, and whether a third one holds: what each policy makes of them."""
+    """The result of each policy for two VMs, two names, and a possible third that holds."""
     mine, theirs, again = names
     votes = [
         *([vote(resource=ME)] if mine else []),

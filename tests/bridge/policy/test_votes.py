@@ -1,4 +1,4 @@
-"""What a vote is worth later: when it lapses, stands, or is older than another."""
+"""What happens to a vote later: when it lapses, still counts, or is older than another."""
 
 from dataclasses import replace
 
@@ -34,7 +34,7 @@ EACH = Rules()
     ],
     ids=str,
 )
-def test_a_vote_lapses_when_the_event_turns_for_the_worse(change, over):
+def test_a_vote_lapses_when_the_event_gets_worse(change, over):
     event = replace(EVENT, **change)
     assert lapsed(cast(), event) is over
     if "resources" not in change:
@@ -48,7 +48,7 @@ def test_preempt_and_terminate_are_equally_harsh():
         assert not lapsed(vote, replace(EVENT, event_type=now))
 
 
-def test_saying_the_same_again_changes_nothing_while_it_stands():
+def test_repeating_a_valid_vote_changes_nothing():
     again = cast(at=NOON + SECOND, approval="a-2")
     assert unchanged(again, cast(), EVENT, EACH.hold_timeout)
     assert not unchanged(replace(again, decision="hold"), cast(), EVENT, EACH.hold_timeout)
@@ -76,7 +76,7 @@ def test_a_hold_that_has_expired_can_be_given_again():
         ("t/0/²", "t/0/10", False),
     ],
 )
-def test_in_one_log_the_offset_tells_what_is_older(position, standing, verdict):
+def test_in_one_log_the_offset_decides_which_vote_is_older(position, standing, verdict):
     assert older(cast(position=position), cast(position=standing)) is verdict
 
 
@@ -84,7 +84,7 @@ def test_in_one_log_the_offset_tells_what_is_older(position, standing, verdict):
     ("signed", "standing", "verdict"),
     [(0, 1, True), (1, 0, False), (0, 0, False), (None, 1, False), (0, None, False)],
 )
-def test_elsewhere_the_time_of_the_signature_tells_what_is_older(signed, standing, verdict):
+def test_elsewhere_the_time_of_signing_decides_which_vote_is_older(signed, standing, verdict):
     first, second = (
         cast(signed_at=None if moment is None else NOON + moment * SECOND)
         for moment in (signed, standing)
@@ -92,12 +92,12 @@ def test_elsewhere_the_time_of_the_signature_tells_what_is_older(signed, standin
     assert older(first, second) is verdict
 
 
-def test_an_offset_goes_before_a_signature():
+def test_an_offset_takes_precedence_over_a_signature():
     early, late = cast(position="t/0/1", signed_at=NOON + SECOND), cast(position="t/0/2")
     assert older(early, replace(late, signed_at=NOON))
 
 
-def test_a_vote_that_is_said_again_keeps_its_time_and_takes_the_later_place():
+def test_a_repeated_vote_keeps_its_time_and_gets_the_later_position():
     standing = cast(position="t/0/1", signed_at=NOON)
     again = cast(position="t/0/2", at=NOON + SECOND, approval="a-2")
     found = renewed(standing, again)
@@ -111,14 +111,14 @@ def test_a_proof_is_news_and_its_repetition_is_not():
     assert unchanged(cast(), proved, EVENT, EACH.hold_timeout)
 
 
-def test_nobody_can_use_up_the_ids_of_a_proved_name():
+def test_no_one_can_use_up_the_ids_of_a_proved_name():
     said = Approval(EVENT.event_id, "k", "a-1")
     keys = {Given(said, "bus", NOON, who).seen_as for who in (None, "orders", "billing")}
     assert len(keys) == 3
     assert Given(said, "bus", NOON).seen_as == "k"
 
 
-def test_a_voice_is_one_approver_for_one_vm_in_whatever_case():
+def test_a_voter_is_one_approver_for_one_vm_in_any_case():
     assert cast(resource=ME.upper()).voter == cast(resource=ME.lower()).voter
     assert cast(resource=ME).voter != cast(resource="").voter
     assert cast(approver="orders").voter != cast(approver="billing").voter

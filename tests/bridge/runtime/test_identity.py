@@ -46,14 +46,14 @@ def lines(caplog) -> list[str]:
     return [r.message for r in caplog.records if r.name == "bridge.runtime.identity"]
 
 
-async def test_nobody_knows_at_first(journal):
+async def test_the_identity_is_unknown_at_first(journal):
     me = identity(journal)
     assert me.vm_name is None
     assert me.observer.name == "unknown"
     assert set(me.place.names.values()) == {None}
 
 
-async def test_instance_metadata_tells(journal, metadata):
+async def test_instance_metadata_gives_the_identity(journal, metadata):
     me = identity(journal, tags=["team"], labels={"site": "plant-7"})
     await me.learn(metadata)
     assert me.vm_name == HERE.name
@@ -64,7 +64,7 @@ async def test_instance_metadata_tells(journal, metadata):
     assert described["zone"] == "2"
 
 
-async def test_sinks_hear_of_it_at_once(journal, metadata):
+async def test_sinks_are_woken_immediately(journal, metadata):
     with journal.news() as news:
         await identity(journal).learn(metadata)
         assert news.is_set()
@@ -86,7 +86,7 @@ async def test_a_configured_name_wins(journal, metadata):
     assert (me.vm_name, me.instance.name) == ("another", HERE.name)
 
 
-async def test_what_was_learned_is_remembered(journal, metadata):
+async def test_the_identity_is_remembered(journal, metadata):
     await identity(journal).learn(metadata)
     me = identity(journal)
     await me.recall()
@@ -95,7 +95,7 @@ async def test_what_was_learned_is_remembered(journal, metadata):
     assert await kept(journal, "vm_id") == me.instance.vm_id
 
 
-async def test_what_is_remembered_already_is_not_written_again(journal, metadata, caplog):
+async def test_a_remembered_identity_is_not_written_again(journal, metadata, caplog):
     caplog.set_level(logging.INFO, "bridge")
     await identity(journal).learn(metadata)
     me = identity(journal)
@@ -107,7 +107,7 @@ async def test_what_is_remembered_already_is_not_written_again(journal, metadata
 
 
 @pytest.mark.parametrize("text", ["no json", "[]", '{"color": "red"}', "3"])
-async def test_what_cannot_be_understood_is_forgotten(journal, metadata, caplog, text):
+async def test_an_unreadable_memory_is_discarded(journal, metadata, caplog, text):
     await journal.run(lambda store: store.remember(instance=text))
     me = identity(journal)
     await me.recall()
@@ -117,7 +117,7 @@ async def test_what_cannot_be_understood_is_forgotten(journal, metadata, caplog,
     assert json.loads(await kept(journal, "instance") or "")["name"] == HERE.name
 
 
-async def test_a_failure_changes_nothing_and_is_said_once(journal, metadata, simulator, caplog):
+async def test_a_failure_changes_nothing_and_is_logged_once(journal, metadata, simulator, caplog):
     simulator.world.fault("status", status=500, paths=["instance"], count=2)
     me = identity(journal)
     for _ in range(2):
@@ -140,7 +140,7 @@ async def test_a_failure_with_a_configured_name_leaves_the_scope_alone(
     ]
 
 
-async def test_a_failure_is_asked_about_again_soon_but_not_at_once(journal, metadata, simulator):
+async def test_a_failed_request_is_repeated_soon_but_not_immediately(journal, metadata, simulator):
     simulator.world.fault("status", status=500, paths=["instance"], count=1)
     me = identity(journal)
     await me.learn(metadata)
@@ -148,7 +148,7 @@ async def test_a_failure_is_asked_about_again_soon_but_not_at_once(journal, meta
     assert me.vm_name is None
 
 
-async def test_a_question_that_keeps_failing_is_asked_less_often(journal, metadata, simulator):
+async def test_a_request_that_keeps_failing_is_sent_less_often(journal, metadata, simulator):
     simulator.world.fault("status", status=500, paths=["instance"])
     me = identity(journal)
     waits = []

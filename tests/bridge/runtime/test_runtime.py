@@ -32,7 +32,7 @@ async def kill(bridge: Runtime, name: str = "A") -> str:
     return letters[-1].id
 
 
-async def test_an_act_is_recorded_with_who_and_how(bridge):
+async def test_an_action_is_recorded_with_actor_and_channel(bridge):
     await bridge.audit("token.refused", actor="ops", via="http", detail={"from": "127.0.0.1"})
     assert await audits(bridge) == [
         {
@@ -44,7 +44,7 @@ async def test_an_act_is_recorded_with_who_and_how(bridge):
     ]
 
 
-async def test_a_crowd_of_acts_loses_none(bridge):
+async def test_a_burst_of_actions_loses_none(bridge):
     crowd = (bridge.audit("a", actor=str(n), via="test", detail={}) for n in range(30))
     await asyncio.gather(*crowd)
     assert sorted(int(e["actor"]) for e in await audits(bridge)) == list(range(30))
@@ -76,7 +76,7 @@ async def test_a_dropped_dead_letter_is_gone_and_audited(bridge):
     assert [said["action"] for said in await audits(bridge)] == ["dead-letter.dropped"]
 
 
-async def test_what_is_not_there_can_neither_be_replayed_nor_dropped(bridge):
+async def test_an_unknown_dead_letter_can_neither_be_replayed_nor_dropped(bridge):
     assert not await bridge.replay("bus:77", **WHO)
     assert not await bridge.drop("bus:77", **WHO)
     assert await bridge.replay_sink("stranger", **WHO) is None

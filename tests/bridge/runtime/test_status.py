@@ -1,4 +1,4 @@
-"""What the parts of a bridge say of themselves, and when the process counts as stuck."""
+"""The status of a bridge's parts, and when the process counts as stuck."""
 
 import pytest
 

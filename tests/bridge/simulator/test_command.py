@@ -22,7 +22,7 @@ def simulate(*words: str) -> int:
     return run(parser.parse_args(words))
 
 
-def test_it_says_where_it_is_and_ends_when_all_is_done(tmp_path, capsys):
+def test_the_command_prints_its_address_and_ends_when_all_is_done(tmp_path, capsys):
     truth = tmp_path / "truth.jsonl"
     words = ["--scenario", "hardware-failure", "--speed", "6000", "--port", "0", "--exit-when-done"]
     assert simulate(*words, "--vm-name", "here", "--truth", str(truth), "--seed", "3") == 0

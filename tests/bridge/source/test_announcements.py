@@ -25,7 +25,7 @@ async def degrade(bridge: PolledBridge, clock) -> None:
     await bridge.poll(3)
 
 
-async def test_an_outage_is_told_once_and_its_end_once_with_a_snapshot(bridge, clock):
+async def test_an_outage_is_published_once_and_its_end_once_with_a_snapshot(bridge, clock):
     await bridge.poll()
     good = bridge.status.last_good
     await degrade(bridge, clock)
@@ -49,7 +49,7 @@ async def test_an_outage_is_told_once_and_its_end_once_with_a_snapshot(bridge, c
     assert told[2]["data"]["reason"] == "server-error"
 
 
-async def test_a_short_outage_is_not_told(bridge, clock):
+async def test_a_short_outage_is_not_published(bridge, clock):
     await bridge.poll()
     bridge.world.fault("status", status=503)
     await bridge.poll()
@@ -60,7 +60,7 @@ async def test_a_short_outage_is_not_told(bridge, clock):
     assert await bridge.kinds() == ["source.snapshot"]
 
 
-async def test_a_fleet_does_not_tell_all_at_once(bridge, clock, monkeypatch):
+async def test_a_fleet_does_not_publish_an_outage_all_at_the_same_time(bridge, clock, monkeypatch):
     monkeypatch.setattr("bridge.source.poller.JITTER", 60.0)
     monkeypatch.setattr("bridge.source.poller.random.uniform", lambda _, most: most)
     await bridge.poll()
@@ -71,7 +71,7 @@ async def test_a_fleet_does_not_tell_all_at_once(bridge, clock, monkeypatch):
     assert bridge.status.degraded
 
 
-async def test_an_outage_that_was_told_is_not_told_again_after_a_restart(
+async def test_a_published_outage_is_not_published_again_after_a_restart(
     simulator, tmp_path, clock
 ):
     path = tmp_path / "journal.db"
@@ -93,7 +93,7 @@ async def test_an_outage_that_was_told_is_not_told_again_after_a_restart(
         ]
 
 
-async def test_a_journal_that_changes_hands_does_not_begin_the_outage_anew(bridge, clock):
+async def test_a_replaced_journal_does_not_restart_the_outage(bridge, clock):
     await bridge.poll()
     bridge.world.fault("status", status=503)
     await bridge.poll()

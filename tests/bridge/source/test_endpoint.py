@@ -1,4 +1,4 @@
-"""Where the metadata service is: configured, remembered, or looked for."""
+"""Where the metadata service is: configured, remembered, or discovered."""
 
 from itertools import chain, repeat
 
@@ -9,7 +9,7 @@ from bridge.simulator import Scenario, Simulator
 
 
 def searches(monkeypatch, *answers: str | None) -> list[str | None]:
-    """What each search finds, the last one for ever; and what was remembered at each."""
+    """What each search finds, the last result forever; and what was remembered each time."""
     asked: list[str | None] = []
     found = chain(answers, repeat(answers[-1]))
 

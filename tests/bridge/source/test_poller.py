@@ -1,4 +1,4 @@
-"""What the poller makes of the answers of the metadata service."""
+"""How the poller handles the answers of the metadata service."""
 
 import asyncio
 import contextlib
@@ -15,7 +15,7 @@ from bridge.simulator import Simulator
 from bridge.source.poller import LONGEST_BACKOFF, Poller
 
 
-async def test_a_scheduled_event_is_told_from_its_announcement_to_its_end(bridge):
+async def test_a_scheduled_event_is_published_from_its_announcement_to_its_end(bridge):
     await bridge.poll()
     event = bridge.world.create(type="Reboot", notice="15m")
     await bridge.poll(2)
@@ -42,7 +42,7 @@ async def test_quiet_polls_write_nothing(bridge):
     assert bridge.status.polls == 6
 
 
-async def test_now_and_then_the_time_of_the_last_good_answer_is_noted(bridge):
+async def test_the_time_of_the_last_good_answer_is_recorded_now_and_then(bridge):
     await bridge.poll()
     first = (await bridge.journal.load()).last_good
     bridge.world.fault("skew", skew="11m")
@@ -81,9 +81,7 @@ async def test_a_problem_changes_nothing_but_what_we_know_of_the_source(bridge, 
     assert (await bridge.told(), await bridge.journal.load()) == (before, state)
 
 
-async def test_what_the_operator_got_wrong_is_an_error_in_the_log_and_the_rest_a_warning(
-    bridge, caplog
-):
+async def test_configuration_mistakes_are_logged_as_errors_and_the_rest_as_warnings(bridge, caplog):
     bridge.world.fault("status", status=400, count=2)
     bridge.world.fault("status", status=503, count=2)
     await bridge.poll(4)
@@ -93,7 +91,7 @@ async def test_what_the_operator_got_wrong_is_an_error_in_the_log_and_the_rest_a
     assert said == [(failed, "bad-request", "ERROR"), (failed, "server-error", "WARNING")]
 
 
-async def test_empty_bodies_are_not_believed_at_once(bridge, clock):
+async def test_empty_bodies_are_not_trusted_immediately(bridge, clock):
     bridge.world.create(type="Reboot", notice="15m")
     await bridge.poll()
     bridge.world.fault("empty")
@@ -106,7 +104,7 @@ async def test_empty_bodies_are_not_believed_at_once(bridge, clock):
     assert await bridge.transitions() == ["scheduled", "canceled"]
 
 
-async def test_an_error_among_empty_bodies_makes_them_begin_anew(bridge, clock):
+async def test_an_error_among_empty_bodies_restarts_the_count(bridge, clock):
     bridge.world.create(type="Reboot", notice="15m")
     await bridge.poll()
     bridge.world.fault("empty", count=4)
@@ -132,7 +130,7 @@ async def test_the_first_answer_of_all_may_say_unchanged(bridge):
     assert await bridge.told() == []
 
 
-async def test_what_happened_while_nobody_watched_is_inferred(simulator, tmp_path):
+async def test_changes_while_the_bridge_was_down_are_inferred(simulator, tmp_path):
     path = tmp_path / "journal.db"
     async with restarted(simulator, path) as bridge:
         event = bridge.world.create(type="Reboot", notice="15m")
@@ -149,7 +147,7 @@ async def test_what_happened_while_nobody_watched_is_inferred(simulator, tmp_pat
         assert (await bridge.told())[-1]["data"]["journal"] == "continued"
 
 
-async def test_after_a_boot_absence_proves_nothing_for_a_while(simulator, tmp_path):
+async def test_after_a_boot_a_missing_event_proves_nothing_for_a_while(simulator, tmp_path):
     path = tmp_path / "journal.db"
     async with restarted(simulator, path) as bridge:
         event = bridge.world.create(type="Reboot", notice="15m")
@@ -192,7 +190,7 @@ async def test_the_name_is_remembered_after_a_restart(simulator, tmp_path):
         assert (await bridge.told())[-1]["data"]["vm"] == VM
 
 
-async def test_all_publishes_what_concerns_other_vms(simulator, tmp_path):
+async def test_scope_all_publishes_events_of_other_vms(simulator, tmp_path):
     simulator.world.create(type="Reboot", notice="15m", resources=["another-vm"])
     async with restarted(simulator, tmp_path / "journal.db", scope="all") as bridge:
         await bridge.poll()
@@ -234,7 +232,7 @@ async def test_once_says_whether_there_was_an_answer(bridge):
     assert not await bridge.poller.once()
 
 
-async def test_the_clocks_difference_is_known(bridge):
+async def test_the_difference_of_the_clocks_is_measured(bridge):
     bridge.world.fault("skew", skew="-90s", count=1)
     await bridge.poll()
     assert bridge.status.clock_skew == pytest.approx(90, abs=1.5)

@@ -1,4 +1,4 @@
-"""A journal that is lost, or cannot be written, under the poller."""
+"""A journal that is lost, or cannot be written, while the poller runs."""
 
 from support.journal_tools import forbid_writing
 from support.polling import kinds

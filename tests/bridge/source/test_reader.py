@@ -17,7 +17,7 @@ def read_empties(reader: Reader, times: list[float], *, tracking: bool = True) -
     return [reader.read(EMPTY, NOON + at * SECOND, tracking=tracking) for at in times]
 
 
-def test_azures_clock_counts_where_the_two_disagree():
+def test_azures_clock_counts_when_the_two_disagree():
     later = NOON + timedelta(seconds=5)
     assert azure_now(None, NOON) == NOON
     assert azure_now(later, NOON) == later
@@ -57,7 +57,7 @@ def test_while_nothing_is_pending_an_empty_body_is_an_empty_document():
     assert Reader().read(EMPTY, NOON, tracking=False) == Document(None)
 
 
-def test_five_empty_bodies_in_a_row_over_ten_seconds_are_believed():
+def test_five_empty_bodies_in_a_row_over_ten_seconds_are_trusted():
     reader = Reader()
     reader.read(SHOWN, NOON, tracking=True)
     assert read_empties(reader, [0, 3, 6, 9, 9.9]) == [None] * 5
@@ -68,14 +68,14 @@ def test_four_empty_bodies_are_not_enough_however_long_they_take():
     assert read_empties(Reader(), [0, 100, 200, 300]) == [None] * 4
 
 
-def test_a_document_in_between_begins_the_count_anew():
+def test_a_document_in_between_restarts_the_count():
     reader = Reader()
     read_empties(reader, [0, 3, 6, 9])
     reader.read(SHOWN, NOON, tracking=True)
     assert read_empties(reader, [12, 15, 18, 20]) == [None] * 4
 
 
-def test_an_error_in_between_begins_the_count_anew():
+def test_an_error_in_between_restarts_the_count():
     reader = Reader()
     read_empties(reader, [0, 3, 6, 9])
     reader.failed()
@@ -83,7 +83,7 @@ def test_an_error_in_between_begins_the_count_anew():
     assert read_empties(reader, [22]) == [Document(None)]
 
 
-def test_after_empty_bodies_were_believed_unchanged_means_empty():
+def test_after_empty_bodies_are_trusted_unchanged_means_empty():
     reader = Reader()
     reader.read(SHOWN, NOON, tracking=True)
     read_empties(reader, [0, 3, 6, 9, 12])
@@ -93,14 +93,14 @@ def test_after_empty_bodies_were_believed_unchanged_means_empty():
 MINUTE = timedelta(minutes=1)
 
 
-def test_an_outage_is_told_once_when_it_has_lasted():
+def test_an_outage_is_published_once_after_it_has_lasted():
     outage = Outage(patience=5 * MINUTE)
     told = [outage.problem(NOON + n * MINUTE) for n in range(8)]
     assert told == [False] * 5 + [True, False, False]
     assert outage.since == NOON
 
 
-def test_the_end_is_told_only_of_what_was_told():
+def test_only_the_end_of_a_published_outage_is_published():
     outage = Outage(patience=5 * MINUTE)
     outage.problem(NOON)
     assert not outage.good()
@@ -110,7 +110,7 @@ def test_the_end_is_told_only_of_what_was_told():
     assert not outage.good()
 
 
-def test_an_outage_that_was_told_before_a_restart_is_not_told_again():
+def test_an_outage_published_before_a_restart_is_not_published_again():
     outage = Outage(5 * MINUTE, since=NOON, told=True)
     assert not outage.problem(NOON + 60 * MINUTE)
     assert outage.good()

@@ -30,7 +30,7 @@ def test_a_managed_identity_asks_at_the_well_known_address():
     assert ManagedIdentity(resource="x").endpoint == "http://169.254.169.254"
 
 
-async def test_a_vm_without_the_identity_is_asked_about_it(server):
+async def test_the_error_for_a_missing_identity_asks_about_it(server):
     said = {"error": "invalid_request", "error_description": "Identity not found"}
     server.answer = lambda: web.json_response(said, status=400)
     with pytest.raises(Unavailable, match=r"Identity not found\); does this VM have the managed"):
@@ -38,7 +38,7 @@ async def test_a_vm_without_the_identity_is_asked_about_it(server):
 
 
 @pytest.mark.parametrize(("header", "wait"), [("7", 7.0), ("soon", None), ("-1", None)])
-async def test_the_server_may_say_when_to_come_back(server, header, wait):
+async def test_the_server_may_say_when_to_retry(server, header, wait):
     server.answer = lambda: web.Response(status=429, headers={"Retry-After": header})
     with pytest.raises(Unavailable, match="is busy") as told:
         await identity(server.url).token()
@@ -54,6 +54,6 @@ async def test_a_proxy_of_the_environment_is_not_used(server, monkeypatch):
     "endpoint",
     ["http://10.0.0.1", "http://metadata.example", "https://127.0.0.1", "http://127.0.0.1/x", "x"],
 )
-def test_the_metadata_service_is_near_or_refused(endpoint):
+def test_a_remote_metadata_service_is_refused(endpoint):
     with pytest.raises(ValidationError, match="link-local or loopback"):
         ManagedIdentity.model_validate({"resource": "x", "endpoint": endpoint})

@@ -29,7 +29,7 @@ async def test_the_secret_goes_into_the_body_where_the_provider_wants_it(server)
     assert form == {"grant_type": "client_credentials", **secret}
 
 
-async def test_the_servers_own_words_are_passed_on_without_our_secret(server):
+async def test_the_servers_message_is_reported_without_our_secret(server):
     said = {"error": "invalid_client", "error_description": "AADSTS7: no\n 's3cret:/?' here"}
     server.answer = lambda: web.json_response(said, status=401)
     with pytest.raises(Unavailable) as told:

@@ -31,7 +31,7 @@ def test_a_secret_is_read_from_its_text_or_each_time_from_its_file(tmp_path):
         (b"\n", "password is empty in"),
     ],
 )
-def test_a_secret_that_cannot_be_had_is_unavailable_and_named(tmp_path, content, why):
+def test_a_missing_secret_is_unavailable_and_named(tmp_path, content, why):
     path = tmp_path / "secret"
     if content is not None:
         path.write_bytes(content)

@@ -1,4 +1,4 @@
-"""TLS towards a far side, with real certificates and real handshakes."""
+"""TLS to a server, with real certificates and real handshakes."""
 
 import asyncio
 import os
@@ -28,7 +28,7 @@ def tls(**keys) -> TLS:
 
 
 async def handshake(client: ssl.SSLContext, server: Identity, **options) -> str | None:
-    """Shake hands with a real server; the client certificate's name as the server sees it."""
+    """Do a real handshake; return the client certificate's name as the server sees it."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(server.certificate, server.key)
     if "authority" in options:
@@ -76,11 +76,11 @@ async def test_an_expired_server_is_refused(certificates):
         await handshake(context, certificates.expired_server)
 
 
-async def test_insecure_accepts_anybody(certificates):
+async def test_insecure_accepts_any_server(certificates):
     assert await handshake(TLS(insecure=True).context(), certificates.expired_server) is None
 
 
-async def test_a_server_that_knows_only_old_tls_is_refused(certificates):
+async def test_a_server_with_only_old_tls_is_refused(certificates):
     context = tls(ca=certificates.authority).context()
     assert context.minimum_version == ssl.TLSVersion.TLSv1_2
     with pytest.warns(DeprecationWarning, match="TLSv1_1"), pytest.raises(OSError):
@@ -97,7 +97,7 @@ async def test_our_own_certificate_is_shown(certificates, in_one_file):
     assert seen == "bridge-client"
 
 
-def test_session_keys_are_not_written_to_where_the_environment_says(monkeypatch, tmp_path):
+def test_session_keys_are_not_written_to_the_file_in_the_environment(monkeypatch, tmp_path):
     monkeypatch.setenv("SSLKEYLOGFILE", str(tmp_path / "keys"))
     assert TLS().context().keylog_filename is None
 
@@ -158,12 +158,12 @@ def test_a_file_that_may_not_be_read_is_named(certificates, tmp_path):
         tls(ca=ca).context()
 
 
-def test_a_directory_is_no_file(tmp_path):
+def test_a_directory_instead_of_a_file_is_refused(tmp_path):
     with pytest.raises(Unavailable, match="cannot be read: Is a directory"):
         tls(ca=tmp_path).context()
 
 
-def test_files_that_hold_something_else_are_named(certificates, tmp_path):
+def test_files_with_other_content_are_named(certificates, tmp_path):
     junk = tmp_path / "junk.pem"
     junk.write_text("junk")
     with pytest.raises(Unavailable, match=r"junk\.pem contains no PEM certificate"):
@@ -193,14 +193,14 @@ def encrypted(certificates, tmp_path):
     return path
 
 
-async def test_an_encrypted_key_is_opened_with_its_password(certificates, encrypted):
+async def test_an_encrypted_key_is_decrypted_with_its_password(certificates, encrypted):
     own = {"certificate": certificates.client.certificate, "key": encrypted}
     context = tls(ca=certificates.authority, **own, key_password="open").context()
     seen = await handshake(context, certificates.server, authority=certificates.authority)
     assert seen == "bridge-client"
 
 
-def test_an_encrypted_key_without_its_password_is_refused_and_nobody_is_asked(
+def test_an_encrypted_key_without_its_password_is_refused_without_a_prompt(
     certificates, encrypted, tmp_path
 ):
     own = {"certificate": certificates.client.certificate, "key": encrypted}

@@ -24,7 +24,7 @@ async def test_a_token_is_kept_and_shared_by_equal_settings(server, source):
 
 
 @BOTH
-async def test_all_who_ask_at_once_cause_one_request(server, source):
+async def test_concurrent_callers_cause_one_request(server, source):
     gate = asyncio.Event()
 
     async def slow():
@@ -39,7 +39,7 @@ async def test_all_who_ask_at_once_cause_one_request(server, source):
     assert len(server.asked) == 1
 
 
-async def test_all_who_ask_at_once_hear_of_one_failure(server):
+async def test_concurrent_callers_get_the_same_failure(server):
     gate = asyncio.Event()
 
     async def slow():
@@ -58,7 +58,7 @@ async def test_all_who_ask_at_once_hear_of_one_failure(server):
     assert await oauth(server.url).token() == "token-1"
 
 
-async def test_one_who_gives_up_does_not_spoil_it_for_the_others(server):
+async def test_a_cancelled_caller_does_not_affect_the_others(server):
     gate = asyncio.Event()
 
     async def slow():
@@ -87,14 +87,16 @@ def clock(monkeypatch):
     ("expires_in", "kept", "renewed"),
     [(3600, 3290, 3310), ("7200", 6890, 6910), (100, 75, 85), (None, 40, 55), ("x", 40, 55)],
 )
-async def test_a_token_is_renewed_shortly_before_it_ends(server, clock, expires_in, kept, renewed):
+async def test_a_token_is_renewed_shortly_before_it_expires(
+    server, clock, expires_in, kept, renewed
+):
     server.answer = lambda: granted(f"token-{len(server.asked)}", expires_in=expires_in)
     for moment, expected in ((0, "token-1"), (kept, "token-1"), (renewed, "token-2")):
         clock[0] = moment
         assert await oauth(server.url).token() == expected
 
 
-async def test_a_token_that_still_holds_serves_while_it_cannot_be_renewed(server, clock):
+async def test_a_valid_token_is_used_while_it_cannot_be_renewed(server, clock):
     server.answer = lambda: granted(expires_in=3600)
     source = oauth(server.url)
     await source.token()
@@ -106,7 +108,7 @@ async def test_a_token_that_still_holds_serves_while_it_cannot_be_renewed(server
         await source.token()
 
 
-async def test_a_token_that_was_not_taken_is_forgotten(server):
+async def test_a_refused_token_is_forgotten(server):
     source = oauth(server.url)
     await source.token()
     source.forget()
@@ -116,7 +118,7 @@ async def test_a_token_that_was_not_taken_is_forgotten(server):
 
 @BOTH
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 429, 500, 502, 503, 302])
-async def test_whatever_is_not_ok_is_unavailable(server, source, status):
+async def test_any_other_status_is_unavailable(server, source, status):
     server.answer = lambda: web.Response(status=status, headers={"Location": "/elsewhere"})
     with pytest.raises(Unavailable, match=f"answered {status}"):
         await source(server.url).token()
@@ -143,7 +145,7 @@ async def test_an_endless_answer_is_cut_off(server):
         await oauth(server.url).token()
 
 
-async def test_a_silent_server_is_not_waited_for_without_end(server, monkeypatch):
+async def test_waiting_for_a_silent_server_ends(server, monkeypatch):
     async def never():
         await asyncio.Event().wait()
 

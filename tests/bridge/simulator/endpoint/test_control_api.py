@@ -23,7 +23,7 @@ async def control(simulator):
         yield ask
 
 
-async def test_an_event_can_be_led_through_its_life(simulator, control):
+async def test_an_event_can_be_taken_through_its_life(simulator, control):
     status, event = await control("POST", "events", {"type": "Reboot", "name": "r"})
     assert (status, event["status"], event["resources"]) == (201, "Scheduled", ["vm-0"])
     path = f"events/{event['eventId']}"

@@ -1,4 +1,4 @@
-"""What each kind of fault makes of an answer, over real HTTP."""
+"""What each kind of fault does to an answer, over real HTTP."""
 
 import json
 

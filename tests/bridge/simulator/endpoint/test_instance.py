@@ -30,7 +30,7 @@ def test_instance_metadata_reads_back_and_differs_for_each_vm():
     assert one.vm_id != two.vm_id
 
 
-def test_an_old_version_of_instance_metadata_tells_less():
+def test_an_old_version_of_instance_metadata_has_fewer_fields():
     scenario = Scenario()
     written = write_instance(scenario, scenario.vms[0], seed=0, api_version="2017-12-01")
     assert "zone" in written["compute"]

@@ -1,4 +1,4 @@
-"""How one VM is answered: delays, clocks, limits, resets, and what a spoilt answer hides."""
+"""Answers to one VM: delays, clocks, limits, resets, and what a damaged answer hides."""
 
 import asyncio
 from email.utils import parsedate_to_datetime
@@ -50,7 +50,7 @@ async def test_a_delay_is_divided_by_the_speed(http):
 
 
 @pytest.mark.parametrize(("skew", "seconds"), [("-5m", -300), ("1h", 3600)])
-async def test_a_skewed_clock_shows_in_the_date_header_alone(simulator, http, skew, seconds):
+async def test_a_skewed_clock_affects_only_the_date_header(simulator, http, skew, seconds):
     simulator.world.fault("skew", skew=skew)
     _, headers, _ = await ask(http, simulator)
     date = parsedate_to_datetime(headers["Date"])
@@ -108,7 +108,7 @@ async def test_more_than_the_limit_is_429(http):
     assert 429 in statuses[5:]
 
 
-async def test_the_first_call_is_answered_late_and_the_second_at_once(http):
+async def test_the_first_call_is_answered_late_and_the_second_immediately(http):
     scenario = Scenario(first_call_delay="10m")
     async with Simulator(scenario, speed=2000) as simulator:
         began = simulator.world.clock()

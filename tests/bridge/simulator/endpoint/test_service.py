@@ -66,7 +66,7 @@ async def test_a_parameter_given_twice_is_rejected(simulator, http):
     assert (await ask(http, f"{url}&API-Version=2020-07-01"))[0] == 400
 
 
-async def test_paths_do_not_regard_case_and_others_are_not_found(simulator, http):
+async def test_the_case_of_paths_does_not_matter_and_other_paths_are_not_found(simulator, http):
     base = simulator.endpoint
     assert (await ask(http, f"{base}/metadata/scheduledEvents/?api-version=2020-07-01"))[0] == 200
     assert (await ask(http, f"{base}/metadata/attested?api-version=2020-07-01"))[0] == 404

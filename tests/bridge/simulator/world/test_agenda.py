@@ -31,7 +31,7 @@ def test_what_is_canceled_is_not_done_and_not_waited_for():
     assert done == ["kept"]
 
 
-def test_what_falls_due_while_others_are_done_is_done_at_once():
+def test_appointments_that_become_due_meanwhile_run_too():
     agenda, done = Agenda(), list[str]()
     agenda.at(START, lambda: agenda.at(START, lambda: done.append("made meanwhile")))
     agenda.run(START)

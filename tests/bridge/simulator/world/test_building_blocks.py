@@ -1,4 +1,4 @@
-"""The parts of a scenario file, and what is said of those that are wrong."""
+"""The parts of a scenario file, and the errors for wrong ones."""
 
 from datetime import date
 

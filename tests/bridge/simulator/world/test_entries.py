@@ -47,7 +47,7 @@ def test_a_description_says_who_asked_for_the_event(plan, description):
     assert begun(**plan).description == description
 
 
-def test_the_type_on_the_wire_may_be_one_that_nobody_knows():
+def test_the_type_on_the_wire_may_be_unknown():
     assert begun(wire_type="Teleport").event_type == "Teleport"
 
 

@@ -29,7 +29,7 @@ def test_a_fault_hits_only_what_it_names():
     assert not hit("GET", "scheduledevents", "b")
 
 
-def test_delay_and_skew_go_together_with_one_other_fault():
+def test_delay_and_skew_combine_with_one_other_fault():
     world, _ = make_world()
     for kind in ("delay", "empty", "garbage", "skew"):
         world.fault(kind, count=1)

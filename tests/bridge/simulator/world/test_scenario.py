@@ -101,7 +101,7 @@ def test_a_bad_file_is_one_sentence_with_file_key_problem_and_what_is_allowed(te
     assert "\n" not in str(caught.value)
 
 
-def test_a_scenario_that_is_not_there_names_those_that_are(tmp_path):
+def test_the_error_for_an_unknown_scenario_lists_all(tmp_path):
     with pytest.raises(Unusable, match=r"No such file.*canceled, .*flaky, .*terminate"):
         load("nothing")
     with pytest.raises(Unusable):

@@ -5,7 +5,7 @@ from bridge.simulator import Scenario, Simulator, Unusable
 from bridge.simulator.world.script import Script, rehearse
 
 
-def test_a_script_runs_in_order_and_says_what_it_had_to_leave_out():
+def test_a_script_runs_in_order_and_reports_skipped_steps():
     world, clock = make_world(
         script=[
             {"at": "8m", "cancel": "r"},

@@ -19,7 +19,7 @@ async def test_the_truth_is_on_disk_as_soon_as_it_is_true(tmp_path):
         assert whats(written) == ["scheduled", "canceled", "fault-begun"]
 
 
-async def test_a_truth_that_cannot_be_written_is_not_passed_over(tmp_path):
+async def test_a_truth_that_cannot_be_written_is_an_error(tmp_path):
     async def play() -> None:
         async with Simulator("reboot", speed=3000, truth=tmp_path / "t") as simulator:
             assert simulator.world.truth._file is not None
@@ -43,7 +43,7 @@ def test_records_are_numbered_and_told_as_they_are_made(tmp_path):
     truth.close()
 
 
-def test_a_file_is_continued_and_not_begun_anew(tmp_path):
+def test_an_existing_file_is_continued(tmp_path):
     for what in ("enabled", "disabled"):
         truth = Truth(tmp_path / "truth.jsonl")
         truth.record(START, what)

@@ -6,7 +6,7 @@ from support.simulator_tools import START, make_world, whats
 from bridge.simulator import Refused, Unknown
 
 
-def test_an_event_nobody_approves_starts_at_not_before_and_then_goes():
+def test_an_event_without_approval_starts_at_not_before_and_then_ends():
     world, clock = make_world()
     event_id = world.create(type="Reboot", notice="15m", started_for="10m").event_id
     clock.at(world, 899)
