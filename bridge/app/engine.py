@@ -1,4 +1,4 @@
-"""The moving parts of one bridge: poller, sinks and approvals; started, exchanged and stopped."""
+"""The moving parts of one bridge: starts, replaces and stops the poller, sinks and approvals."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Engine:
-    """What makes work, and what takes it. All of it runs in one TaskGroup, by name."""
+    """The poller, the sink workers and the approvals, as named tasks in one TaskGroup."""
 
     runtime: Runtime
     group: asyncio.TaskGroup
@@ -38,14 +38,14 @@ class Engine:
         self._poller = Poller(runtime, self._endpoint)
 
     async def start(self, head_start: float = 1.0) -> None:
-        """The poller first: the sooner it asks, the more notice is left."""
+        """Start with the poller: the sooner it asks, the more notice is left."""
         self._poll()
         await heard(self._poller.asked, head_start)
         await self.configure_sinks()
 
     async def listen(self) -> None:
-        """Take approvals, and tell Azure what they come to."""
-        # Imported here: the first poll need not wait for those who answer it.
+        """Accept approvals, and send StartRequests to Azure."""
+        # Imported here, so that the first poll does not wait for it.
         from bridge.approvals.service import ApprovalService  # noqa: PLC0415  after the first poll
         from bridge.drills.runner import conduct  # noqa: PLC0415  after the first poll
 
@@ -56,7 +56,7 @@ class Engine:
         self._takes_votes.set()
 
     async def configure_sinks(self) -> None:
-        """Make the configured sinks ready: what is recorded from here on is theirs."""
+        """Start the configured sinks: they get everything recorded from here on."""
         await self.workers.configure(self.runtime.config.sinks)
 
     async def configure_sources(self) -> None:
@@ -66,17 +66,17 @@ class Engine:
             await self._approvals.listeners.configure(sources, self.group)
 
     async def poll_anew(self) -> None:
-        """Go on with a poller that has the present configuration."""
+        """Replace the poller by one with the current configuration."""
         await self._end("poller")
         self._poller = Poller(self.runtime, self._endpoint)
         self._poll()
 
     async def once(self) -> bool:
-        """Poll one time; whether there was a useful answer."""
+        """Poll once; return whether there was a useful answer."""
         return await self._poller.once()
 
     async def stop(self, grace: float) -> int:
-        """Stop what makes work, drain, then cancel what takes it; how much was not delivered."""
+        """Stop the poller, drain, then stop the workers; return how much was not delivered."""
         if self._approvals is not None:
             await self._approvals.listeners.stop()
         await self._end("drills")
@@ -90,11 +90,11 @@ class Engine:
         self._run("poller", supervise("poller", self._poller.run, most=5.0))
 
     async def _vote(self, event: CloudEvent, sink: str) -> None:
-        """A sink approves. A quick one may be done before we take votes, and need not run again."""
+        """Vote for a sink; wait until we accept votes, so that a fast sink need not run again."""
         if "poller" in self._tasks:
             await self._takes_votes.wait()
         if self._approvals is None:
-            raise Unavailable("no approvals are taken yet")
+            raise Unavailable("the bridge does not accept approvals yet")
         await self._approvals.vote_for_sink(event, sink)
 
     def _run(self, name: str, work: Coroutine[Any, Any, None]) -> None:

@@ -1,4 +1,4 @@
-"""What must be done now and then: mend the journal, trim it, and tell systemd that we live."""
+"""Periodic work: repair the journal, trim it, and feed systemd's watchdog."""
 
 import asyncio
 import logging
@@ -15,7 +15,7 @@ MEND_EVERY = 5.0
 
 
 async def keep_house(runtime: Runtime) -> None:
-    """Trim once a minute, and look every few seconds whether there is something to mend."""
+    """Trim the journal once a minute, and check every few seconds whether it needs repair."""
     while True:
         await tidy(runtime)
         for _ in range(round(TRIM_EVERY / MEND_EVERY)):
@@ -24,13 +24,13 @@ async def keep_house(runtime: Runtime) -> None:
 
 
 async def tidy(runtime: Runtime) -> None:
-    """One round of everything."""
+    """Do everything once."""
     await mend(runtime)
     await trim(runtime)
 
 
 async def mend(runtime: Runtime) -> None:
-    """Get from memory back to the file, and report what was set aside."""
+    """Return from memory to the file, and report journals that were set aside."""
     journal = runtime.journal
     if await journal.repair():
         await _audit(runtime, "journal.restored", {"path": journal.path.name})
@@ -40,7 +40,7 @@ async def mend(runtime: Runtime) -> None:
 
 
 async def trim(runtime: Runtime) -> None:
-    """Let go of what is old and settled, and say what had to go before it was."""
+    """Delete what is old and settled, and report what was deleted before it was settled."""
     limits = runtime.config.journal
     sinks = runtime.config.sinks.items()
     trimmed = await runtime.journal.trim(

@@ -26,7 +26,7 @@ HEAD_START = 1.0
 
 
 async def run(config: Config, load: Load, *, once: bool = False) -> int:
-    """Run the bridge until it is told to stop; the exit code. *load* reads the file again."""
+    """Run the bridge until a signal; return the exit code. *load* reads the file again."""
     state_dir = config.state_dir or platform.default_state_dir()
     name = str(config.file or "built-in defaults")
     log.info("bridge.starting", extra={"config": name, "state_dir": str(state_dir)})
@@ -44,7 +44,7 @@ async def run(config: Config, load: Load, *, once: bool = False) -> int:
 
 @contextmanager
 def _locked(state_dir: Path) -> Generator[None]:
-    """One process per state directory; one that cannot be written holds nothing to fight over."""
+    """Allow one process per state directory; a read-only directory needs no lock."""
     with ExitStack() as stack:
         try:
             stack.enter_context(platform.lock(state_dir))
@@ -66,7 +66,7 @@ def _runtime(config: Config, journal: Journal) -> Runtime:
 
 @dataclass(slots=True)
 class App:
-    """One bridge. The order of starting is for speed, the order of stopping for safety."""
+    """One bridge. It starts in the fastest order, and stops in the safest."""
 
     runtime: Runtime
     load: Load
@@ -76,7 +76,7 @@ class App:
     _again: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def once(self) -> int:
-        """Poll one time, drain, and leave; 1 when there was no answer or something is left."""
+        """Poll once, drain and exit; return 1 if there was no answer or something is left."""
         await self.runtime.identity.recall()
         async with asyncio.TaskGroup() as group:
             engine = Engine(self.runtime, group)
@@ -89,7 +89,7 @@ class App:
         return 0 if good and not left else 1
 
     async def serve(self) -> int:
-        """Run until a signal says stop."""
+        """Run until a signal arrives."""
         with platform.signals(self._stop.set, self._again.set):
             async with asyncio.TaskGroup() as group, WebAccess(self.runtime, self.state_dir) as web:
                 await self.runtime.identity.recall()
@@ -107,7 +107,7 @@ class App:
         return 0
 
     async def _head_start(self, engine: Engine) -> None:
-        """Let the first poll, and what it brings, go ahead; its answer may take minutes."""
+        """Give the first poll and its deliveries a head start; its answer may take minutes."""
         await engine.start(HEAD_START)
         with self.runtime.journal.news() as news:
             if await heard(news, HEAD_START):

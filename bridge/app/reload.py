@@ -1,4 +1,4 @@
-"""A new configuration takes effect: all of it or nothing, and nowhere else than here."""
+"""Puts a new configuration into effect: all of it or nothing."""
 
 import asyncio
 import logging
@@ -19,12 +19,12 @@ Load = Callable[[], Config]
 
 
 class CannotStart(Exception):
-    """Something that the configuration asks for cannot be had on this machine now."""
+    """Something in the configuration is not available on this machine now."""
 
 
 @dataclass(slots=True)
 class WebAccess:
-    """The listeners of HTTP and of the control socket, opened anew when they must be others."""
+    """The listeners of HTTP and of the control socket, reopened when the configuration changes."""
 
     runtime: Runtime
     state_dir: Path
@@ -39,8 +39,8 @@ class WebAccess:
         await self._stack.aclose()
 
     async def open(self) -> None:
-        """Open what the configuration asks for; raises `CannotStart`."""
-        # Imported here: the first poll need not wait for a web server.
+        """Open the configured listeners; raises `CannotStart`."""
+        # Imported here, so that the first poll does not wait for a web server.
         from bridge.web import CannotListen, serve  # noqa: PLC0415  after the first poll
 
         self._opened = _listeners(self.runtime.config)
@@ -51,10 +51,10 @@ class WebAccess:
             raise CannotStart(str(error)) from error
 
     async def configure(self, new: Config) -> None:
-        """Go on with *new*, or raise `CannotStart` and go on as before.
+        """Switch to *new*, or raise `CannotStart` and continue as before.
 
         Tokens are looked up at each request; addresses and certificates need new listeners. Files
-        that cannot be used are found before anything is closed.
+        are checked before anything is closed.
         """
         old = self.runtime.config
         if self._opened == _listeners(new):
@@ -73,7 +73,7 @@ class WebAccess:
 
 @dataclass(slots=True)
 class Reload:
-    """Reads the file again when it is asked to; *load* raises `ConfigError`."""
+    """Reads the file again on request; *load* raises `ConfigError`."""
 
     runtime: Runtime
     engine: Engine
@@ -81,7 +81,7 @@ class Reload:
     load: Load
 
     async def run(self, asked: asyncio.Event) -> None:
-        """Reload each time that *asked* is set; never returns."""
+        """Reload whenever *asked* is set; never returns."""
         while True:
             await asked.wait()
             asked.clear()
@@ -92,7 +92,7 @@ class Reload:
                 platform.notify("READY=1")
 
     async def apply(self) -> None:
-        """All or nothing: a file that is bad, or that needs a restart, changes nothing."""
+        """Apply all or nothing: an invalid file, or one that needs a restart, changes nothing."""
         old = self.runtime.config
         try:
             new = await asyncio.to_thread(self.load)

@@ -1,1 +1,1 @@
-"""From a message to a vote, to a decision, to a StartRequest, to an outcome."""
+"""The approval path: message, vote, decision, StartRequest, outcome."""

@@ -1,4 +1,4 @@
-"""From an approval to a vote: whether it counts, waits or is refused, and what is said of that."""
+"""Turns an approval into a vote: decides whether it counts, waits or is refused, and why."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -25,22 +25,24 @@ from bridge.policy.votes import (
 from bridge.runtime.runtime import Runtime
 
 MOST_WAITING = 1000
-"""How many early approvals may wait; more than that is no accident."""
+"""How many early approvals may wait; more than that is not an accident."""
 MOST_UNVERIFIED = 1000
-"""How many votes of unproved names one event may have; proved names are as many as there are."""
+"""How many votes of unverified names one event may have; verified votes have no limit."""
 EARLY = "early"
-_NO_VETO = "A hold does not stop Azure: the event goes ahead at notBefore."
-_ELSEWHERE = Refusal("not-approvable", "this VM is none of those that the event names")
-_TOLD_ALREADY = Refusal("not-approvable", "Azure was told before; it cannot be called back")
-_LATER_STANDS = Refusal("superseded", "a later vote of the same approver stands")
-_REPLAYED = Refusal("replayed", "this message was taken before, and no longer stands")
-_TAKEN = Refusal("unauthorized", "somebody has proved that name, and this sender has not")
-_FULL = Refusal("rate-limited", f"the event has {MOST_UNVERIFIED} unverified votes already")
+_NO_VETO = "A hold does not stop Azure: the event still starts at notBefore."
+_ELSEWHERE = Refusal("not-approvable", "the event does not name this VM")
+_TOLD_ALREADY = Refusal(
+    "not-approvable", "Azure has already accepted the approval, and it cannot be revoked"
+)
+_LATER_STANDS = Refusal("superseded", "the same approver has cast a later vote")
+_REPLAYED = Refusal("replayed", "this message was already received, and its vote no longer counts")
+_TAKEN = Refusal("unauthorized", "a verified vote has this name, and this sender is not verified")
+_FULL = Refusal("rate-limited", f"the event already has {MOST_UNVERIFIED} unverified votes")
 
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """What to write down, and what to tell a caller; `event` is what it was assessed against."""
+    """What to record, and what to answer a caller; `event` is the state it was assessed against."""
 
     receipt: Receipt
     outcome: LocalOutcome
@@ -49,7 +51,7 @@ class Assessment:
 
 @dataclass(slots=True)
 class Assessor:
-    """Weighs one approval at a time against the journal as it stands."""
+    """Assesses one approval at a time against the current journal."""
 
     runtime: Runtime
     publisher: Publisher
@@ -63,7 +65,7 @@ class Assessor:
         refusal: Refusal | None = None,
         waited: bool = False,
     ) -> Assessment:
-        """Make a vote of an approval, or a refusal, or let it wait; *refusal* is known before."""
+        """Turn an approval into a vote or a refusal, or let it wait; *refusal* is already known."""
         known = state.tracked.get(given.approval.event_key)
         if known is None:
             return await self._unknown(given, state, now, refusal, waited=waited)
@@ -76,7 +78,7 @@ class Assessor:
         return await self.cast(vote, known, now)
 
     async def again(self, given: Given, state: State, now: datetime) -> Assessment:
-        """What to tell a caller whose message was taken before: the same, while it stands."""
+        """The answer to a repeated message: the same as before, while its vote counts."""
         key = given.approval.event_key
         known = state.tracked.get(key)
         if known is None:
@@ -105,13 +107,13 @@ class Assessor:
     async def _unknown(
         self, given: Given, state: State, now: datetime, refusal: Refusal | None, *, waited: bool
     ) -> Assessment:
-        """Over, too early, or nothing that anybody here has ever seen."""
+        """Assess an approval of an event that is over, not here yet, or never seen."""
         begun = await self.runtime.journal.run(born)
         why = refusal or stale(given, now, born=begun, ahead=self._ahead())
         if why is None and given.approval.event_key in state.ended:
             why = Refusal("expired", "the scheduled event is over")
         elif why is None and waited:
-            why = Refusal("unknown-event", "no such scheduled event was seen here")
+            why = Refusal("unknown-event", "this bridge has not seen such a scheduled event")
         elif why is None:
             why = await self._crowd()
         if why is None:
@@ -128,10 +130,12 @@ class Assessor:
     async def _crowd(self) -> Refusal | None:
         if len(await self.runtime.journal.run(waiting)) < MOST_WAITING:
             return None
-        return Refusal("rate-limited", f"{MOST_WAITING} approvals wait for their events already")
+        return Refusal(
+            "rate-limited", f"{MOST_WAITING} approvals are already waiting for their events"
+        )
 
     def _elsewhere(self, given: Given) -> Assessment:
-        """A message on a bus is for those whom it concerns; a caller has nobody else to ask."""
+        """On a bus, only the bridges concerned react; a local caller always gets an answer."""
         if given.local:
             self.publisher.count("refused", _ELSEWHERE.reason)
         else:
@@ -144,7 +148,7 @@ class Assessor:
         )
 
     async def cast(self, vote: Vote, known: Tracked, now: datetime) -> Assessment:
-        """A vote counts unless it says nothing new, or comes too late to change anything."""
+        """Count a vote, unless it changes nothing or comes too late."""
         event = (vote.event_key, vote.life)
         if not vote.verified and await self.runtime.journal.run(
             lambda store: is_crowded(store, vote, MOST_UNVERIFIED)
@@ -179,11 +183,11 @@ class Assessor:
         return judge(known.event, cast, self.runtime.rules_for(known), now)
 
     def _is_enough(self, known: Tracked, found: Judgement) -> bool:
-        """Whether Azure is to be told; in a dry run and in a drill it never is."""
+        """Whether to notify Azure; never in a dry run or a drill."""
         return found.satisfied and not self.runtime.rules_for(known).dry_run
 
     def _duties(self, known: Tracked, found: Judgement) -> dict[EventLife, bool]:
-        """Whether we must tell Azure from now on; nothing changes where others go before us."""
+        """Whether we must notify Azure from now on; no change if other bridges go first."""
         event = (known.event.key, known.life)
         if not self._is_enough(known, found):
             return {event: False}
@@ -236,7 +240,7 @@ class Assessor:
 
 
 def _superfluous(vote: Vote, standing: Vote | None, told: GrantState | None) -> Refusal | None:
-    """Why a vote that may be given changes nothing after all."""
+    """Why a permitted vote changes nothing, or None."""
     if standing is not None and standing.verified and not vote.verified:
         return _TAKEN
     if standing is not None and older(vote, standing):
@@ -258,5 +262,5 @@ def _answer(given: Given, why: Refusal) -> LocalOutcome:
 
 def _waiting(given: Given) -> LocalOutcome:
     approval = given.approval
-    why = "no such scheduled event was seen here yet; it waits a little"
+    why = "this bridge has not seen such a scheduled event yet; the approval waits for it"
     return LocalOutcome(approval.event_key, "pending", approval.id, EARLY, why)

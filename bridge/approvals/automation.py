@@ -1,4 +1,4 @@
-"""What the bridge does without being asked: votes by the operator's rules, and reminders."""
+"""What the bridge does on its own: votes by the operator's rules, and reminders."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from bridge.runtime.runtime import Runtime
 
 @dataclass(slots=True)
 class Automation:
-    """Looks at what is pending, whether anybody has voted or not."""
+    """Examines every pending event, whether or not it has votes."""
 
     runtime: Runtime
     publisher: Publisher
@@ -34,7 +34,7 @@ class Automation:
         return bool(asked.auto or asked.remind)
 
     async def look(self, state: State) -> datetime | None:
-        """Vote and remind where it is time to; when the next reminder is due."""
+        """Vote and remind where it is due; return when the next reminder is due."""
         moments = []
         for known in state.tracked.values():
             if _is_open(known):
@@ -56,7 +56,7 @@ class Automation:
             self.runtime.journal.announce()
 
     async def _remind(self, known: Tracked) -> datetime | None:
-        """Say who is missing, once for each reminder; only the latest that has passed is said."""
+        """Publish who is missing, once per reminder; if several have passed, only the latest."""
         event, now = (known.event.key, known.life), self.runtime.clock.now()
         passed, upcoming = self._reminders(known, now)
         over = await self.runtime.journal.run(lambda store: reminded(store, event))
@@ -70,7 +70,7 @@ class Automation:
         return upcoming
 
     def _reminders(self, known: Tracked, now: datetime) -> tuple[list[str], datetime | None]:
-        """Those whose time has come since the event was announced, and when the next one comes."""
+        """The reminders due since the event was announced, and when the next one is due."""
         passed, upcoming = [], []
         for seconds, moment in self._moments(known):
             if moment > now:
@@ -80,7 +80,7 @@ class Automation:
         return passed, min(upcoming, default=None)
 
     def _moments(self, known: Tracked) -> Iterator[tuple[float, datetime]]:
-        """The longest before notBefore first."""
+        """The reminders in order of time, earliest first."""
         if (due := known.event.not_before) is not None:
             for seconds in self.runtime.config.approvals.remind:
                 yield seconds, due - timedelta(seconds=seconds)
@@ -119,7 +119,7 @@ def _who(judgement: Judgement, reminder: str) -> str:
 
 
 def _by_rule(known: Tracked, resource: str, vm_name: str, now: datetime) -> Vote:
-    """Its key names the state that it is about: of another state it is another vote."""
+    """A vote by a rule. Its key contains the event's state, so another state gets another vote."""
     key = f"auto:{vm_name}:{known.life}:{digest(known.event)[:16]}"
     approval = Approval(known.event.event_id, key, key, resource=resource or None)
     return as_vote(Given(approval, AUTO, now, identity=AUTO), known.event, known.life, now)

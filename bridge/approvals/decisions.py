@@ -1,4 +1,4 @@
-"""From votes to Azure: judge what is pending, and have it POSTed when it is our turn."""
+"""From votes to Azure: judges what is pending, and has it POSTed when it is our turn."""
 
 import asyncio
 from collections.abc import Sequence
@@ -21,15 +21,15 @@ from bridge.policy.votes import AUTO, Vote, lapsed
 from bridge.runtime.runtime import Runtime
 
 KEPT = timedelta(days=7)
-"""How long what belongs to an event is kept after its end."""
+"""How long the data of an event is kept after its end."""
 _SAFETY_NET = 30.0
 _TIDY = 3600.0
-_WORSE = "the event has more VMs, is harsher or comes earlier than when this was given"
+_WORSE = "since this vote, the event got more VMs, a harsher type or an earlier time"
 
 
 @dataclass(slots=True)
 class Decisions:
-    """Watches the votes of all pending events. `run` never returns."""
+    """Decides on the votes of all pending events. `run` never returns."""
 
     runtime: Runtime
     publisher: Publisher
@@ -40,7 +40,7 @@ class Decisions:
     _tidy_at: float = 0.0
 
     async def run(self) -> None:
-        """Look again at every piece of news, and when a turn, a hold or a wait is over."""
+        """Decide again after every change, and when a turn, a hold or a wait ends."""
         with self.runtime.journal.news() as news:
             while True:
                 news.clear()
@@ -52,7 +52,7 @@ class Decisions:
                         await news.wait()
 
     async def consider(self) -> None:
-        """One look at everything that waits."""
+        """Decide once on everything that is pending."""
         self._wake_at = self.runtime.clock.monotonic() + _SAFETY_NET
         journal = self.runtime.journal
         if journal.trouble:
@@ -63,7 +63,7 @@ class Decisions:
             upcoming = await self.automation.look(await journal.run(open_to_votes))
             self._again_at(upcoming)
         if found := await journal.run(undecided):
-            state = await journal.load()  # what Azure announced, and no drill
+            state = await journal.load()  # announced by Azure, so not a drill
             looked = [await self._look(event, told, state) for event, told in found]
             wait = await self.start_requests.tell([one for one in looked if one is not None], state)
             self._again_in(wait)
@@ -80,7 +80,7 @@ class Decisions:
             self._wake_at = min(self._wake_at, self.runtime.clock.monotonic() + seconds)
 
     async def _look(self, event: EventLife, told: GrantState | None, state: State) -> Due | None:
-        """Decide about one event that somebody has voted on: whether Azure is told now."""
+        """Decide whether to notify Azure now about one event that has votes."""
         known = state.tracked.get(event[0])
         cast = await self.runtime.journal.run(lambda store: votes(store, *event))
         if known is None or known.life != event[1] or known.event.status == STARTED:
@@ -100,7 +100,7 @@ class Decisions:
         return None
 
     async def _lapse(self, known: Tracked, cast: Sequence[Vote]) -> list[Vote]:
-        """Votes on what is another event by now are over, and who leads says so."""
+        """Drop votes on an event that has since changed; the leading bridge publishes that."""
         gone = [vote for vote in cast if lapsed(vote, known.event)]
         if not gone:
             return list(cast)
@@ -131,14 +131,14 @@ class Decisions:
         return [vote for vote in cast if vote not in gone]
 
     def _is_our_turn(self, known: Tracked, judgement: Judgement) -> bool:
-        """Whether we act now, and not before the last failure is forgiven."""
+        """Whether we act now; not before the wait after the last failure is over."""
         mine = self.publisher.place(known, judgement)
         if mine is None or judgement.since is None:
             return False
         due = judgement.since + mine * self.runtime.rules.takeover_after
         if (
             mine and self.runtime.clock.now() < due
-        ):  # who leads waits for no clock that was set back
+        ):  # the leading bridge does not wait, even if the clock was set back
             self._again_at(due)
             return False
         if wait := self.start_requests.wait((known.event.key, known.life)):

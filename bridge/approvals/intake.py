@@ -1,4 +1,4 @@
-"""From a delivery to the journal: read it, assess it, record it, and only then let it go."""
+"""From a message to the journal: reads, assesses and records it before it is acknowledged."""
 
 import asyncio
 import uuid
@@ -26,12 +26,12 @@ from bridge.runtime.runtime import Runtime
 
 
 class Unauthorized(Exception):
-    """A local message that proves nobody whom we know; the sentence says why."""
+    """A local message that does not prove a known sender; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Message:
-    """What a delivery says, and what its sender proved; `refusal` when it proved too little."""
+    """The content of a message, and what its sender proved; `refusal` if that is not enough."""
 
     said: Sequence[Approval]
     proof: Proof
@@ -40,9 +40,9 @@ class _Message:
 
 @dataclass(slots=True)
 class Intake:
-    """The desk at which approvals are taken, one at a time, in the order of arrival.
+    """Takes approvals one at a time, in the order of arrival.
 
-    A local caller waits *patience* seconds for Azure, to hear how it ended.
+    A local caller waits up to *patience* seconds for Azure's answer.
     """
 
     runtime: Runtime
@@ -56,9 +56,9 @@ class Intake:
         self.assessor = Assessor(self.runtime, self.publisher)
 
     async def take(self, delivery: Delivery, via: str, *, must_sign: bool = False) -> None:
-        """Record what a delivery says; when this has returned it may be acknowledged.
+        """Record a message; after this returns, it may be acknowledged.
 
-        Raises `Unavailable` while the journal cannot be written: then it must come again.
+        Raises `Unavailable` while the journal cannot be written: it must be delivered again.
         """
         journal = self._writable()
         async with self._desk:
@@ -73,9 +73,9 @@ class Intake:
     async def take_local(
         self, delivery: Delivery, via: str, identity: str | None
     ) -> list[LocalOutcome]:
-        """Record a vote given to this very bridge, and say what became of it, event by event.
+        """Record a vote sent directly to this bridge, and return the outcome for each event.
 
-        *identity* is who the caller is; None when only a signature can tell. Raises
+        *identity* is the caller; None if only a signature can prove it. Raises
         `MalformedApproval`, `Unauthorized`, and `Unavailable` while the journal cannot be written.
         """
         journal = self._writable()
@@ -98,7 +98,7 @@ class Intake:
         return [one.outcome for one in assessed] if via == SINK else await self._heard(assessed)
 
     async def settle(self) -> datetime | None:
-        """Look at the early ones; until when the next of them may wait."""
+        """Assess waiting approvals again; return when the wait of the next one ends."""
         async with self._desk:
             return await self._settle(self.runtime.clock.now())
 
@@ -109,7 +109,7 @@ class Intake:
         return journal
 
     async def _settle(self, now: datetime) -> datetime | None:
-        """An early approval becomes a vote when its event shows, and a stray when it does not."""
+        """Turn early approvals into votes if their event appeared, into strays if time is up."""
         journal = self.runtime.journal
         early = await journal.run(waiting)
         if not early:
@@ -153,7 +153,7 @@ class Intake:
         return _together([one.receipt for one in assessed])
 
     def _opened(self, delivery: Delivery, fallback: str | None, *, must_sign: bool) -> _Message:
-        """Who it is from comes before what it says; neither is believed without the other."""
+        """Verify the sender before the content; neither is trusted without the other."""
         body, headers = unwrap(delivery.body, delivery.headers)
         allow = self.runtime.rules.allow
         proof = self._verifier.prove(allow, headers, body, must_sign=must_sign)
@@ -189,7 +189,7 @@ class Intake:
         return found
 
     async def _heard(self, assessed: Sequence[Assessment]) -> list[LocalOutcome]:
-        """What the caller is told; who has just satisfied the policy hears what Azure said."""
+        """The caller's answer; it includes Azure's answer if this vote satisfied the policy."""
         outcomes = [one.outcome for one in assessed]
         due = [one.event for one in assessed if _is_due(one.outcome) and one.event]
         if not due:
@@ -203,7 +203,7 @@ class Intake:
         ]
 
     async def _granted(self, due: Sequence[EventLife]) -> set[EventLife]:
-        """Which of these Azure has taken, as soon as it has taken all, or patience ends."""
+        """Which of these Azure has accepted, once it has accepted all or patience ends."""
         journal, told = self.runtime.journal, set[EventLife]()
         with journal.news() as news, suppress(TimeoutError):
             async with asyncio.timeout(self.patience):
@@ -221,7 +221,7 @@ def _is_due(outcome: LocalOutcome) -> bool:
 
 
 def _remembering(assessed: Assessment, key: tuple[str, str], *, local: bool) -> Assessment:
-    """What had no right, or no room, takes nobody's key; a refused caller may try again."""
+    """Remember the message's key, unless a refused sender may try again."""
     refused = assessed.outcome.outcome == "refused"
     if refused and (local or assessed.outcome.reason in {"unauthorized", "rate-limited"}):
         return assessed
@@ -229,7 +229,7 @@ def _remembering(assessed: Assessment, key: tuple[str, str], *, local: bool) -> 
 
 
 def _together(receipts: Iterable[Receipt]) -> Receipt:
-    """Several as one, to be written in one transaction."""
+    """Merge several receipts, to write them in one transaction."""
     parts = list(receipts)
     return Receipt(
         votes=[vote for part in parts for vote in part.votes],

@@ -1,4 +1,4 @@
-"""The approval sources of one bridge: each entered, read, acknowledged and entered again."""
+"""The approval sources of one bridge: connects, reads, acknowledges and reconnects each."""
 
 import asyncio
 import logging
@@ -18,12 +18,12 @@ log = logging.getLogger(__name__)
 
 LONGEST_BACKOFF = 30.0
 LONGEST_ASKED = 300.0
-"""What a source may ask for that somebody has to put right first."""
+"""Errors of a source that an operator must fix."""
 
 
 @dataclass(slots=True)
 class Listener:
-    """One source. A session ends with an exception, and the supervisor begins another."""
+    """Reads one source. A session ends with an exception, and the supervisor starts another."""
 
     name: str
     settings: ApprovalSettings
@@ -32,10 +32,10 @@ class Listener:
     status: ListenerStatus
 
     async def session(self) -> None:
-        """Enter, and take what comes; each is acknowledged when it is in the journal.
+        """Connect and read messages; each is acknowledged once it is in the journal.
 
-        Not before Azure has answered: what was known before the start must not judge what was said
-        since, and nobody would notice the end of a connection that is not read.
+        Wait for Azure's first answer: new votes must not be judged by old state, and an open
+        connection that nobody reads could end unnoticed.
         """
         await self.runtime.status.source.answered.wait()
         journal, plugin = self.runtime.journal, find_approvals(self.settings.type)
@@ -57,9 +57,9 @@ class Listener:
                 self.status.received += 1
 
     async def _lookback(self) -> float:
-        """At least back to when this source was last entered: what it never read it has not seen.
+        """Read back at least to when this source was last connected, so that nothing is skipped.
 
-        What is read twice for that is known by its key, and changes nothing.
+        A message that is read twice is recognized by its key, and changes nothing.
         """
         journal, mark, now = self.runtime.journal, f"listened:{self.name}", time.time()
         before = await journal.run(lambda store: store.recall(mark))
@@ -84,7 +84,7 @@ class Listener:
 
 @dataclass(slots=True)
 class Listeners:
-    """All sources, exchanged at a reload like the sinks."""
+    """All sources; a reload replaces them like the sinks."""
 
     runtime: Runtime
     intake: Intake

@@ -1,4 +1,4 @@
-"""One function for each outcome of an approval: what became of it, as a CloudEvent."""
+"""The outcome of an approval, as a CloudEvent."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,9 +20,9 @@ _ALARMING = frozenset({"unauthorized", "replayed"})
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Who said what through which channel.
+    """Who voted what through which channel.
 
-    A reminder is nobody's: it has no approval, and its key is how long before notBefore it comes.
+    A reminder has no approver and no approval; its key is how long before notBefore it is due.
     """
 
     approval: str | None
@@ -67,7 +67,7 @@ def cause_of(vote: Vote) -> Cause:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of an approval; `known` is None when nobody here knows the event."""
+    """The outcome of an approval; `known` is None if this bridge does not know the event."""
 
     kind: OutcomeKind
     event_key: str | None
@@ -83,7 +83,7 @@ class Outcome:
 
 
 def outcome(told: Outcome, observer: Observer, now: datetime) -> CloudEvent:
-    """The CloudEvent about an outcome, under an id that is the same on every bridge."""
+    """The CloudEvent about an outcome; its id is the same on every bridge."""
     kind = f"approval.{told.kind}"
     severity = 17 if told.reason in _ALARMING else _SEVERITY[told.kind]
     draft = Draft(

@@ -1,4 +1,4 @@
-"""Who speaks about approvals: outcomes are counted by every bridge, and published by one."""
+"""Decides which bridge publishes an outcome: every bridge counts it, one publishes it."""
 
 import logging
 from dataclasses import dataclass, field
@@ -13,13 +13,13 @@ from bridge.runtime.runtime import Runtime
 log = logging.getLogger(__name__)
 
 MOST_REFUSALS = 60
-"""How many refusals of unproved senders are published in a minute; all are counted."""
+"""How many refusals of unverified senders are published per minute; all are counted."""
 _LOG_STRAYS = 60.0
 
 
 @dataclass(slots=True)
 class Publisher:
-    """Knows whether this bridge is the one to speak."""
+    """Knows whether this bridge is the one to publish."""
 
     runtime: Runtime
     _logged: float | None = None
@@ -28,7 +28,7 @@ class Publisher:
     _minute_ends: float = 0.0
 
     def turn(self, known: Tracked) -> int | None:
-        """Of a drill no other bridge knows, so nobody goes before us."""
+        """Our place among the bridges; 0 for our own drill, which no other bridge knows."""
         if known.drill:
             return 0
         runtime = self.runtime
@@ -36,19 +36,19 @@ class Publisher:
         return turn(known.event, runtime.identity.vm_name, scope, self.runtime.rules)
 
     def place(self, known: Tracked, judgement: Judgement) -> int | None:
-        """In which turn we act: of a vote given to us alone no other bridge knows."""
+        """In which turn we act; 0 for a vote sent only to us, which no other bridge knows."""
         mine = self.turn(known)
         return 0 if mine and any(vote.local for vote in judgement.causes) else mine
 
     def concerns(self, known: Tracked) -> bool:
-        """Whether this bridge may ever act on it; while the VM's name is unknown it may."""
+        """Whether this bridge may act on the event; while the VM's name is unknown, it may."""
         return self.runtime.config.source.scope == "all" or known.affected is not False
 
     def count(self, what: str, reason: str = "") -> None:
         self.runtime.status.count_approval(what, reason)
 
     def _count(self, told: Outcome) -> None:
-        """What is only rehearsed is no figure to alert on."""
+        """Count an outcome. Drills are not counted: they must not cause alerts."""
         if told.known is None or not told.known.drill:
             self.count(told.kind, told.reason or "")
 
@@ -69,16 +69,16 @@ class Publisher:
     def answer(
         self, told: Outcome, known: Tracked, now: datetime, *, local: bool = False
     ) -> list[CloudEvent]:
-        """Who leads on an event says what became of a vote from a bus; of a local one, we do."""
+        """Publish the outcome of a local vote, or of a vote from a bus if we lead on the event."""
         if not (local or self.turn(known) == 0) or self._too_much(told):
             self._count(told)
             return []
         return [self.publish(told, now)]
 
     def _too_much(self, told: Outcome) -> bool:
-        """Whoever proves nothing must not be able to fill the journal with what does not count.
+        """Keep unverified senders from filling the journal with votes that do not count.
 
-        A vote that counted once is another matter: its sender must hear that it no longer does.
+        A superseded vote is always published: its sender must learn that it no longer counts.
         """
         if told.kind != "refused" or told.cause.verified or told.reason == "superseded":
             return False
@@ -88,7 +88,7 @@ class Publisher:
         return self._refusals > MOST_REFUSALS
 
     def stray(self, told: Outcome, now: datetime) -> list[CloudEvent]:
-        """What nobody acts on: counted, logged once a minute, and answered only if asked to."""
+        """Handle a message that nobody acts on: count it, log it, publish it only if configured."""
         if self.runtime.config.approvals.answer_strays and not self._too_much(told):
             return [self.publish(told, now)]
         self.count(told.kind, told.reason or "")

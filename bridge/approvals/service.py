@@ -1,4 +1,4 @@
-"""The approval path of one bridge, built once: from a delivery to what Azure is told."""
+"""The approval path of one bridge, built once: from a message to the StartRequest."""
 
 import json
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ from bridge.runtime.runtime import Runtime
 
 @dataclass(slots=True)
 class ApprovalService:
-    """All parts of the path. Once it is built, the bridge takes votes that are given to it."""
+    """All parts of the path. Once it is built, the bridge accepts votes."""
 
     runtime: Runtime
     azure: Azure
@@ -39,6 +39,6 @@ class ApprovalService:
         """A sink's `then: approve`: this VM's vote, once for each CloudEvent."""
         mine = self.runtime.identity.vm_name
         if mine is None:
-            raise Unavailable("no approvals are taken yet")
+            raise Unavailable("the bridge does not accept approvals yet")
         said = {"eventId": event.data["eventId"], "resource": mine, "id": f"{sink}:{event.id}"}
         await self.intake.take_local(Delivery(json.dumps(said).encode()), SINK, f"sink:{sink}")

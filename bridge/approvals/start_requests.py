@@ -1,4 +1,4 @@
-"""Telling Azure: one POST for all that is due, again until it is taken, and how it ended."""
+"""Notifies Azure: one POST for all that is due, repeated until accepted, and its result."""
 
 import logging
 from collections.abc import Sequence
@@ -25,14 +25,14 @@ _LONGEST_BACKOFF = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A scheduled event of which Azure has to be told by us, now; a drill never is."""
+    """A scheduled event about which we must notify Azure now; never a drill."""
 
     known: Tracked
     judgement: Judgement
 
     def __post_init__(self) -> None:
         if self.known.drill:
-            raise ValueError("Azure is never told of a drill")
+            raise ValueError("Azure is never notified of a drill")
 
     @property
     def event(self) -> EventLife:
@@ -45,15 +45,15 @@ class Azure(Protocol):
     async def approve(
         self, event_ids: Sequence[str], incarnation: int | str | None, /
     ) -> Accepted | SourceProblem:
-        """Tell it that these events may start, if the document is still that one."""
+        """Tell Azure that these events may start, if its document has not changed."""
 
     def read_again(self) -> None:
-        """Have the document read again, soon."""
+        """Have the document read again soon."""
 
 
 @dataclass(slots=True)
 class StartRequests:
-    """Knows what was tried before."""
+    """Sends StartRequests, and remembers earlier attempts."""
 
     runtime: Runtime
     publisher: Publisher
@@ -61,12 +61,12 @@ class StartRequests:
     _tries: dict[EventLife, tuple[int, float]] = field(default_factory=dict)
 
     def wait(self, event: EventLife) -> float:
-        """Seconds until the last failure is forgiven; news of other things do not shorten it."""
+        """Seconds until the next attempt after a failure; other changes do not shorten it."""
         _, retry_at = self._tries.get(event, (0, 0.0))
         return max(0.0, retry_at - self.runtime.clock.monotonic())
 
     async def tell(self, due: Sequence[Due], state: State) -> float | None:
-        """POST what is due, in one request where it can be; seconds until the next attempt."""
+        """POST what is due, in one request if possible; return seconds until the next attempt."""
         waits = [
             await self._tell(due[start : start + MOST_AT_ONCE], state)
             for start in range(0, len(due), MOST_AT_ONCE)
@@ -87,13 +87,13 @@ class StartRequests:
         if _refused(answer):
             self.azure.read_again()
             if len(due) > 1:
-                # One that is gone may have spoilt it for the others.
+                # One event that is gone may have made the whole request fail.
                 waits = [await self._tell([one], state) for one in due]
                 return min((wait for wait in waits if wait is not None), default=None)
         return min(self._failed(one.event, answer) for one in due)
 
     async def _mark_due(self, due: Sequence[Due]) -> None:
-        """Written down before Azure hears of it, each time: what cannot be written is not told."""
+        """Record each attempt before it is sent: what cannot be recorded is not sent."""
         for one in due:
             await self.runtime.journal.durably(
                 lambda store, one=one: mark(
@@ -125,7 +125,7 @@ class StartRequests:
         await self._end(due.event, "granted", told, now)
 
     async def missed(self, event: EventLife, cast: Sequence[Vote], known: Tracked | None) -> None:
-        """We were due. An event that started before its time was released by somebody."""
+        """Close a request that was due. If the event started early, someone else approved it."""
         now = self.runtime.clock.now()
         last = max(cast, key=lambda vote: vote.at)
         started = known if known is not None and known.life == event[1] else None
@@ -143,14 +143,14 @@ class StartRequests:
             started or _as_voted(event, last),
             policy=str(self.runtime.rules.require),
             reason="expired",
-            detail=f"Azure had not confirmed our StartRequest when {why}.",
+            detail=f"Azure had not confirmed the StartRequest when {why}.",
         )
         await self._end(event, "failed", told, now)
 
     async def _end(
         self, event: EventLife, state: GrantState, told: Outcome | None, now: datetime
     ) -> None:
-        """Write down how it ended, with the CloudEvent that says so."""
+        """Record the result, with the CloudEvent about it."""
         self._tries.pop(event, None)
         said = [] if told is None else [self.publisher.publish(told, now)]
         await self.runtime.journal.durably(
@@ -160,12 +160,12 @@ class StartRequests:
 
 
 def _refused(answer: SourceProblem) -> bool:
-    """Azure found fault with what we asked, rather than being unable to answer."""
+    """Whether Azure rejected the request, rather than failed to answer."""
     return answer.status is not None and 400 <= answer.status < 500 and answer.status != 429
 
 
 def _as_voted(event: EventLife, vote: Vote) -> Tracked:
-    """The event as the last vote saw it: by now it may be gone."""
+    """The event as the last vote saw it: it may be gone by now."""
     about = vote.about
     seen = ScheduledEvent(event[0], about.event_type, STARTED, about.resources, about.not_before)
     return Tracked(seen, life=event[1], announced=True)

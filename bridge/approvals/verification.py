@@ -1,4 +1,4 @@
-"""Who has signed a message: the keys in `approvals.allow`, read when they are needed."""
+"""Verifies signatures with the keys in `approvals.allow`, which are read when needed."""
 
 import logging
 import time
@@ -17,7 +17,7 @@ _LOG_AGAIN = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """Who a message proves to be from; nobody in particular when it is not signed."""
+    """The proven sender of a message; empty if it is not signed."""
 
     identity: str | None = None
     signed_at: datetime | None = None
@@ -25,14 +25,14 @@ class Proof:
 
 @dataclass(slots=True)
 class Verifier:
-    """Tries every key of every approver, whichever has signed."""
+    """Tries every key of every approver."""
 
     _logged: float | None = None
 
     def prove(
         self, allow: Sequence[Allow], headers: Headers, body: bytes, *, must_sign: bool
     ) -> Proof | Refusal:
-        """What the signature proves. Where none must be, one that nobody could check is let by."""
+        """What the signature proves. An optional signature is ignored if no keys are configured."""
         if not must_sign and (not is_signed(headers) or not any(rule.keys for rule in allow)):
             return Proof()
         found: list[Proof] = []

@@ -1,4 +1,4 @@
-"""The commands, thin: each finds its module when it is called, so that none pays for another."""
+"""The `seb` command line. Only the module of the chosen command is imported."""
 
 import argparse
 import importlib
@@ -8,28 +8,31 @@ from collections.abc import Sequence
 from importlib.metadata import version
 
 COMMANDS = {
-    "run": ("bridge.cli.commands.run", "the bridge: poll, and deliver to every sink"),
-    "check": ("bridge.cli.commands.check", "validate the configuration and say what it will do"),
-    "demo": ("bridge.demo.command", "the whole loop on this machine: no account, no broker"),
-    "simulate": ("bridge.simulator.command", "the metadata service, faithfully, with faults"),
-    "events": ("bridge.cli.commands.events", "pending and past scheduled events"),
-    "watch": ("bridge.cli.commands.watch", "CloudEvents as they are recorded, live"),
-    "approve": ("bridge.cli.commands.approve", "say that a scheduled event may go on"),
-    "hold": ("bridge.cli.commands.approve", "say that it may not go on yet"),
-    "release": ("bridge.cli.commands.approve", "take your hold back"),
+    "run": ("bridge.cli.commands.run", "run the bridge: poll, and deliver to every sink"),
+    "check": ("bridge.cli.commands.check", "validate the configuration and print what it will do"),
+    "demo": ("bridge.demo.command", "run the whole loop on this machine: no account, no broker"),
+    "simulate": ("bridge.simulator.command", "simulate the metadata service, including its faults"),
+    "events": ("bridge.cli.commands.events", "list pending and past scheduled events"),
+    "watch": ("bridge.cli.commands.watch", "show CloudEvents live, as they are recorded"),
+    "approve": ("bridge.cli.commands.approve", "approve a scheduled event"),
+    "hold": ("bridge.cli.commands.approve", "ask to keep a scheduled event waiting"),
+    "release": ("bridge.cli.commands.approve", "take back your hold"),
     "drill": (
         "bridge.cli.commands.drill",
-        "rehearse an event: never POSTed, with a report at the end",
+        "rehearse an event and report on it; Azure is never contacted",
     ),
-    "sinks": ("bridge.cli.commands.sinks", "delivery state of each sink"),
-    "dead-letters": ("bridge.cli.commands.dead_letters", "what a sink refused for good"),
-    "health": ("bridge.cli.commands.health", "whether the bridge lives: exit code 0, else 1"),
+    "sinks": ("bridge.cli.commands.sinks", "show the delivery state of each sink"),
+    "dead-letters": (
+        "bridge.cli.commands.dead_letters",
+        "list, replay or drop what a sink refused for good",
+    ),
+    "health": ("bridge.cli.commands.health", "exit with 0 if the bridge is alive, else with 1"),
     "schema": ("bridge.cli.commands.schema", "print a JSON Schema or the AsyncAPI document"),
 }
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; the exit code: 0 done, 1 failed, 2 usage, 78 bad configuration."""
+    """Run one command and return its exit code: 0 done, 1 failed, 2 usage, 78 bad configuration."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     name = next((word for word in arguments if not word.startswith("-")), None)
     parser = _parser(name if name in COMMANDS else None)
@@ -45,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser(chosen: str | None) -> argparse.ArgumentParser:
-    """Only the chosen command is imported for its options; the others show their line of help."""
+    """Import only the chosen command for its options; the others contribute a line of help."""
     parser = argparse.ArgumentParser(prog="seb", description=_about(), allow_abbrev=False)
     parser.add_argument("--version", action="version", version=version("scheduled-events-bridge"))
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")

@@ -1,4 +1,4 @@
-"""How commands reach the running bridge: its control socket, else its HTTP address with a token."""
+"""How commands reach the running bridge: by its control socket, or by HTTP with a token."""
 
 import hashlib
 import json
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from aiohttp import BaseConnector, ClientResponse
 
 TIMEOUT = 30.0
-_ALL_ADDRESSES = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  where to connect instead
+_ALL_ADDRESSES = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  the address to connect to instead
 
 
 class Unreachable(Exception):
-    """No bridge answers here; the sentence says where it was looked for."""
+    """No bridge answers here; the message says where we looked."""
 
 
 class RequestRefused(Exception):
-    """The bridge answered, but not with what was asked for; `problem` is its problem document."""
+    """The bridge refused the request; `problem` is its problem document."""
 
     def __init__(
         self, status: int, sentence: str, problem: Mapping[str, Any] | None = None
@@ -36,7 +36,7 @@ class RequestRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ApiRequest:
-    """What is asked; `silence` is how many seconds may pass between two pieces of the answer."""
+    """A request; `silence` is how many seconds may pass between two pieces of the response."""
 
     method: str
     path: str
@@ -48,7 +48,7 @@ class ApiRequest:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One way to the bridge; *absent* is what to say when nobody is there."""
+    """One way to the bridge; *absent* is the message when nothing listens there."""
 
     place: str
     absent: str
@@ -67,7 +67,7 @@ async def call(
     body: bytes | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Any:
-    """Ask the running bridge, and return what its answer holds, decoded; None for no content.
+    """Send a request to the running bridge and return the decoded response; None for no content.
 
     Raises `Unreachable` and `RequestRefused`, each with one sentence for the user.
     """
@@ -79,16 +79,16 @@ async def call(
     try:
         return json.loads(found) if found else None
     except ValueError:
-        raise RequestRefused(answer.status, f"What answers {path} is not a bridge.") from None
+        raise RequestRefused(answer.status, f"{path} was not answered by a bridge.") from None
 
 
 @asynccontextmanager
 async def reach(
     request: ApiRequest, *, config: Config, token: str | None = None, url: str | None = None
 ) -> AsyncGenerator["ClientResponse"]:
-    """The answer of the first way to the bridge that is open, to be read as it comes.
+    """Open a response from the first way to the bridge that works; the caller reads it as it comes.
 
-    With *url* that is the only way, and no token goes there.
+    If *url* is given, it is the only way, and no token is sent there.
     """
     import aiohttp  # noqa: PLC0415  commands without a bridge start faster
 
@@ -110,7 +110,7 @@ async def reach(
                 absent.append(_absent(way, error.os_error))
             except (aiohttp.ClientError, TimeoutError) as error:
                 why = str(error) or "no answer in time"
-                sentence = f"The bridge at {way.place} gave no proper answer: {why}."
+                sentence = f"The bridge at {way.place} did not answer properly: {why}."
                 raise Unreachable(sentence) from error
     raise Unreachable(f"No bridge is running here ({', '.join(absent)}).")
 
@@ -157,7 +157,7 @@ def _url_way(url: str) -> Way:
 
 
 def _pin(http: HttpSettings) -> Any:
-    """The configuration names the very certificate that must answer, whatever name is in it."""
+    """Pin the certificate that the configuration names; the host name in it does not matter."""
     from aiohttp import Fingerprint  # noqa: PLC0415  a control socket needs none
 
     if http.tls is None:
@@ -174,12 +174,12 @@ def _pin(http: HttpSettings) -> Any:
 
 def _absent(way: Way, error: OSError) -> str:
     if isinstance(error, PermissionError):
-        return f"{way.place} is not open to you"
+        return f"you may not open {way.place}"
     return way.absent
 
 
 def refusal(status: int, body: bytes) -> RequestRefused:
-    """What the problem document or a probe says, or at least the status."""
+    """The sentence from the problem document or the probe, or else the status."""
     sentence = f"The bridge answered with status {status}."
     try:
         problem = json.loads(body)
@@ -189,6 +189,6 @@ def refusal(status: int, body: bytes) -> RequestRefused:
             said = str(problem.get("why") or problem["detail"])
     except (ValueError, KeyError, TypeError, AttributeError):
         return RequestRefused(status, sentence)
-    if status == 401 and "reason" not in problem:  # a signature that proves nobody has a reason
+    if status == 401 and "reason" not in problem:  # a bad signature comes with a reason
         said = f"{said} (--token or SEB_TOKEN)"
     return RequestRefused(status, said, problem)

@@ -1,4 +1,4 @@
-"""The report of a rehearsal for people, and what is said while it lasts: pure."""
+"""The report of a drill as text, and the lines printed while it runs; pure."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -21,24 +21,24 @@ def begun(report: Report, now: datetime) -> str:
 
 
 def news(before: Report, after: Report) -> Iterator[str]:
-    """What has happened between two reports, a line for each."""
-    known = {_voice(one) for one in before["approvals"]["votes"]}
+    """What has happened between two reports, one line each."""
+    known = {_vote_key(one) for one in before["approvals"]["votes"]}
     for one in after["approvals"]["votes"]:
-        if _voice(one) not in known:
+        if _vote_key(one) not in known:
             whom = f" for {one['resource']}" if one["resource"] else ""
-            yield f"{one['approver']} says {one['decision']}{whom}, via {one['via']}."
+            yield f"{one['approver']} votes {one['decision']}{whom}, via {one['via']}."
     refused = after["approvals"]["refused"][len(before["approvals"]["refused"]) :]
     for one in refused:
-        yield f"{one['approver']} is refused ({one['reason']}): {one['detail']}."
+        yield f"{one['approver']} was refused ({one['reason']}): {one['detail']}."
     states = {one["sink"]: one["outcome"] for one in before["sinks"]}
     for one in after["sinks"]:
         if one["outcome"] != states.get(one["sink"]):
-            yield f"The sink {one['sink']}: {one['outcome']}{_after(one)}."
+            yield f"Sink {one['sink']}: {one['outcome']}{_after(one)}."
     if after["status"] != before["status"]:
         yield f"The drill is {after['status'].lower()}."
 
 
-def _voice(vote: Report) -> tuple[Any, ...]:
+def _vote_key(vote: Report) -> tuple[Any, ...]:
     return vote["approver"], vote["resource"], vote["decision"], vote["at"]
 
 
@@ -47,11 +47,11 @@ def _after(sink: Report) -> str:
 
 
 def told(report: Report) -> str:
-    """The whole report; the verdict is its last line."""
+    """The whole report; the last line is the verdict."""
     approvals = report["approvals"]
     parts = [
         _head(report),
-        table(_SINKS, map(_sink, report["sinks"])) if report["sinks"] else "There is no sink.\n",
+        table(_SINKS, map(_sink, report["sinks"])) if report["sinks"] else "There are no sinks.\n",
         table(_VOTES, map(_vote, approvals["votes"])) if approvals["votes"] else "Nobody voted.\n",
         table(_REFUSED, map(_refusal, approvals["refused"])) if approvals["refused"] else "",
         _missing(approvals),
@@ -113,11 +113,11 @@ def _refusal(one: Report) -> tuple[object, ...]:
 
 
 def _missing(approvals: Report) -> str:
-    """Who kept it from happening: each on a line of its own, or nothing."""
+    """Who kept it from being approved, one line each; empty if nobody did."""
     named = (
         ("Missing", [one for one in approvals["missing"] if one not in ANYBODY]),
         ("Held by", approvals["holds"]),
-        ("Listed to approve, and silent", approvals["silent"]),
+        ("Listed, but did not vote", approvals["silent"]),
     )
     return "".join(f"{what}: {printable(_listed(who))}\n" for what, who in named if who)
 
@@ -132,7 +132,7 @@ def _azure(azure: Report) -> str:
         side = f"{span(early)} before" if early >= 0 else f"{span(-early)} after"
         at = datetime.fromisoformat(azure["at"]).astimezone(UTC)
         return (
-            f"Azure would have been told at {at:%H:%M:%SZ}, {side} approveBy. It was told nothing."
+            f"Azure would have been notified at {at:%H:%M:%SZ}, {side} approveBy. Nothing was sent."
         )
     why = " (approvals.dry_run)" if azure["dryRun"] else ""
-    return f"Azure would have been told nothing{why}, and was told nothing."
+    return f"Azure would not have been notified{why}. Nothing was sent."

@@ -1,4 +1,4 @@
-"""One CloudEvent as one line for a person who watches: pure."""
+"""One CloudEvent as one line of `seb watch`; pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ _ENDS = {"canceled": "no longer announced", "completed": "over"}
 
 
 def is_own(cloudevent: Mapping[str, Any]) -> bool:
-    """Whether it is about a scheduled event that names this VM, or may: its name may be unknown.
+    """Whether its scheduled event names this VM, or may name it while the VM's name is unknown.
 
-    The bridge that tells it is this VM's, so its word on that goes for us.
+    The bridge that published it runs on this VM, so we rely on its answer.
     """
     data = cloudevent["data"]
     if data.get("eventType") is None:
@@ -28,7 +28,7 @@ def is_own(cloudevent: Mapping[str, Any]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Happening:
-    """A CloudEvent to be told in words."""
+    """A CloudEvent to describe in words."""
 
     cloudevent: Mapping[str, Any]
 
@@ -46,7 +46,7 @@ class Happening:
         return f"{paint}{text}{_PLAIN if paint else ''}\n"
 
     def remark(self, now: datetime) -> str:
-        """What it says besides its type and what it is about."""
+        """What it says besides its type and its subject."""
         drill = "DRILL" if self.cloudevent["data"].get("drill") else None
         return "; ".join(printable(one).rstrip(".") for one in (drill, *self._remarks(now)) if one)
 
@@ -84,7 +84,7 @@ def _of_transition(kind: str, data: Mapping[str, Any], now: datetime) -> tuple[o
 
 
 def _of_approval(kind: str, data: Mapping[str, Any]) -> tuple[object, ...]:
-    if kind == "approval.due":  # its sentence names who is missing
+    if kind == "approval.due":  # its sentence already names who is missing
         return (data["detail"],)
     who = f"{data['decision']} by {data['approver']}" if data["approver"] else None
     spoken_for = f"for {data['resource']}" if data["resource"] else None

@@ -1,4 +1,4 @@
-"""What commands that talk to a running bridge share: options, errors as sentences, exit codes."""
+"""What the commands that call a running bridge share: options, error messages, exit codes."""
 
 import argparse
 import asyncio
@@ -20,7 +20,7 @@ BAD_CONFIGURATION = 78
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """`await ask(method, path)`: what the bridge answers. The fields say where it is."""
+    """`await ask(method, path)` returns the bridge's response. The fields say where it is."""
 
     config: Config
     token: str | None = None
@@ -49,7 +49,7 @@ def add_connection(parser: argparse.ArgumentParser) -> None:
         "-c", "--config", type=Path, metavar="FILE", help="the running bridge's configuration"
     )
     parser.add_argument(
-        "--token", help="for HTTP, when the control socket is not open to you (or SEB_TOKEN)"
+        "--token", help="for HTTP, if you may not open the control socket (or set SEB_TOKEN)"
     )
 
 
@@ -58,7 +58,7 @@ def talk(
     conversation: Callable[[Ask], Coroutine[Any, Any, int]],
     url: str | None = None,
 ) -> int:
-    """Hold *conversation* with the running bridge; its result is the exit code."""
+    """Run *conversation* with the running bridge; its result is the exit code."""
     try:
         config = read_config(args.config, os.environ)
     except ConfigError as error:
@@ -82,7 +82,7 @@ def complain(sentence: str) -> None:
 
 
 def read_config(path: Path | None, environ: Mapping[str, str]) -> Config:
-    """The configuration, even if variables for the service's secrets are not set in this shell."""
+    """The configuration, even if this shell lacks the variables that hold the service's secrets."""
     try:
         return load(path, environ)
     except ConfigError:

@@ -1,4 +1,4 @@
-"""The stream of the running bridge, as its CloudEvents, from where a reader left off."""
+"""Reads the CloudEvents of the running bridge's stream, from where the reader left off."""
 
 import json
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -14,22 +14,22 @@ if TYPE_CHECKING:
 
 PATH = "/api/v1/stream"
 SILENCE = 45.0
-"""Three heartbeats: a bridge that is silent for longer is not there any more."""
+"""Three heartbeats: a bridge that is silent for longer is gone."""
 _LARGEST = 1024 * 1024
 
 
 @dataclass(slots=True)
 class StreamAddress:
-    """How far the stream was read; None before it was ever reached."""
+    """How far the stream was read; None before the first connection."""
 
     last: str | None = None
 
 
 @asynccontextmanager
 async def stream(ask: Ask, place: StreamAddress) -> AsyncGenerator[AsyncIterator[dict[str, Any]]]:
-    """CloudEvents after *place*, which moves along; it begins now when there is none.
+    """CloudEvents after *place*, which advances; without a place the stream begins now.
 
-    The iterator ends when the bridge ends the stream. Raises `Unreachable` and `Refused`.
+    The iterator ends when the bridge ends the stream. Raises `Unreachable` and `RequestRefused`.
     """
     headers = {"Last-Event-ID": place.last} if place.last is not None else {}
     request = client.ApiRequest("GET", PATH, headers=headers, timeout=None, silence=SILENCE)
@@ -37,12 +37,12 @@ async def stream(ask: Ask, place: StreamAddress) -> AsyncGenerator[AsyncIterator
         if answer.status != 200:
             raise client.refusal(answer.status, await answer.read())
         if answer.content_type != "text/event-stream":
-            raise client.RequestRefused(answer.status, f"What answers {PATH} is not a bridge.")
+            raise client.RequestRefused(answer.status, f"{PATH} was not answered by a bridge.")
         yield _events(answer.content, place)
 
 
 async def _events(content: "StreamReader", place: StreamAddress) -> AsyncGenerator[dict[str, Any]]:
-    """An id counts even where no data is: the bridge tells where a stream began."""
+    """Parse events. An id counts even without data: the bridge sends one where a stream begins."""
     given, size = place.last, 0
     data: list[str] = []
     async for line in _lines(content):
@@ -61,7 +61,7 @@ async def _events(content: "StreamReader", place: StreamAddress) -> AsyncGenerat
 
 
 async def _lines(content: "StreamReader") -> AsyncGenerator[str]:
-    """Whole lines; a last one that was cut off is none."""
+    """Complete lines; a last line that was cut off is dropped."""
     rest = b""
     async for piece in content.iter_any():
         *whole, rest = (rest + piece).split(b"\n")

@@ -1,4 +1,4 @@
-"""How results are printed: tables, times, and values that cannot play tricks on a terminal."""
+"""How results are printed: tables, times, and values that are safe on a terminal."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -10,7 +10,7 @@ _MOST_NAMES = 3
 
 
 def printable(value: object) -> str:
-    """The value with everything escaped that does not print: it came from elsewhere."""
+    """The value with all non-printing characters escaped: it came from elsewhere."""
     text = "-" if value is None else str(value)
     if text.isprintable():
         return text
@@ -18,7 +18,7 @@ def printable(value: object) -> str:
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Aligned columns, two spaces apart; the last is as wide as it likes."""
+    """Aligned columns, two spaces apart; the last column has no fixed width."""
     lines = [list(heads), *([printable(cell) for cell in row] for row in rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(heads))]
     padded = ("  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)) for line in lines)
@@ -26,19 +26,19 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def pairs(items: Iterable[tuple[str, object]]) -> str:
-    """One line for each: a name, and its value."""
+    """One line per name and value."""
     known = list(items)
     width = max(len(name) for name, _ in known)
     return "".join(f"{name.ljust(width)}  {printable(value)}\n" for name, value in known)
 
 
 def as_json(value: Any) -> str:
-    """Plain ASCII, so that nothing in it can play tricks either."""
+    """JSON in plain ASCII, which is also safe on a terminal."""
     return json.dumps(value, indent=2) + "\n"
 
 
 def clock(text: str | None, now: datetime) -> str:
-    """`18:29:47Z (in 12m)`, with the date when that is another day; `-` for no time."""
+    """`18:29:47Z (in 12m)`, with the date if it is another day; `-` for no time."""
     if text is None:
         return "-"
     moment = datetime.fromisoformat(text).astimezone(UTC)
@@ -54,13 +54,13 @@ def age(text: str | None, now: datetime) -> str:
 
 
 def names(values: Sequence[str]) -> str:
-    """The first few, and how many more there are."""
+    """The first few names, and how many more there are."""
     more = len(values) - _MOST_NAMES
     shown = ", ".join(values[:_MOST_NAMES]) or "-"
     return f"{shown} +{more}" if more > 0 else shown
 
 
-def yes_no(value: bool | None) -> str:  # noqa: FBT001  it is the value to write
+def yes_no(value: bool | None) -> str:  # noqa: FBT001  it is the value to print
     return {True: "yes", False: "no", None: "unknown"}[value]
 
 

@@ -1,4 +1,4 @@
-"""Which keys a sink has to wait for: only the one that failed, and for how long."""
+"""Which keys of a sink must wait after a failure, and for how long."""
 
 import random
 import time
@@ -13,25 +13,25 @@ from bridge.plugins import Result, Unavailable
 
 @dataclass(slots=True)
 class Holds:
-    """Keys that failed, each until when it is left alone."""
+    """Keys that failed, each with the time until which it waits."""
 
     clock: Callable[[], float] = time.monotonic
     draw: Callable[[], float] = random.random
     _until: dict[str, float] = field(default_factory=dict)
 
     def keys(self) -> frozenset[str]:
-        """Those that must still wait."""
+        """The keys that must still wait."""
         now = self.clock()
         self._until = {key: until for key, until in self._until.items() if until > now}
         return frozenset(self._until)
 
     def soonest(self) -> float | None:
-        """Seconds until the first of them may be tried again; None when there are none."""
+        """Seconds until the first key may be tried again; None if there are none."""
         first = min(self._until.values(), default=None)
         return None if first is None else first - self.clock()
 
     def hold(self, rows: Sequence[Row], results: Sequence[Result]) -> None:
-        """Only the key that failed waits; what failed together is tried again together."""
+        """Make a failed key wait; keys that failed together are tried again together."""
         now, draw = self.clock(), self.draw()
         for row, result in zip(rows, results, strict=True):
             if isinstance(result, Unavailable):
@@ -40,5 +40,5 @@ class Holds:
                 self._until[row.event.key] = now + (asked_wait(result) or wait)
 
     def release(self) -> None:
-        """Nothing has to wait any more."""
+        """Let all keys continue."""
         self._until.clear()

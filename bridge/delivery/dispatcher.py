@@ -1,4 +1,4 @@
-"""From the journal to one sink: in order per key, at least once, never hindering another sink."""
+"""From the journal to one sink: in order per key, at least once, independent of other sinks."""
 
 import asyncio
 import logging
@@ -27,26 +27,26 @@ from bridge.runtime.status import SinkState, SinkStatus
 log = logging.getLogger(__name__)
 
 BREATH = 1.0
-"""The longest pause before a sink is entered anew because a whole batch failed."""
+"""The longest pause before a sink reconnects because a whole batch failed."""
 _LEVELS = {"unavailable": logging.WARNING, "stopped": logging.ERROR}
 
 
 @dataclass(slots=True)
 class Loss:
-    """What a sink says of a far side that went away while there was nothing to send."""
+    """What a sink reports about a receiver that went away while there was nothing to send."""
 
     news: asyncio.Event
     problem: Unavailable | None = None
 
     def tell(self, problem: Unavailable) -> None:
-        """The first reason is the true one."""
+        """Keep the first reason: it is the real one."""
         self.problem = self.problem or problem
         self.news.set()
 
 
 @dataclass(slots=True)
 class Dispatcher:
-    """One sink's worker. `run` never returns; cancel it when the time for draining is over."""
+    """The worker of one sink. `run` never returns; cancel it when the drain time is over."""
 
     name: str
     plugin: SinkPlugin[Any]
@@ -69,7 +69,7 @@ class Dispatcher:
         self._limit = self.settings.largest_batch
 
     async def run(self) -> None:
-        """Enter the sink, send until it must be entered anew, and so on."""
+        """Connect the sink, send until it must reconnect, and repeat."""
         with self.journal.news() as news:
             while True:
                 await self._while_stopped(news)
@@ -80,7 +80,7 @@ class Dispatcher:
                     await self._leave(stack)
 
     async def _while_stopped(self, news: asyncio.Event) -> None:
-        """Send nothing until somebody resumes the sink."""
+        """Send nothing until the sink is resumed."""
         while self.stopped:
             news.clear()
             await heard(news, await self.outgoing.give_up())
@@ -106,7 +106,7 @@ class Dispatcher:
         return await stack.enter_async_context(self.plugin.open(self.settings, here))
 
     async def _leave(self, stack: AsyncExitStack) -> None:
-        """A sink that cannot let go keeps nobody waiting for ever."""
+        """Close the sink; one that does not close in time is abandoned."""
         problem = await attempt(stack.aclose(), self.settings.retry.timeout)
         if isinstance(problem, Unavailable):
             log.warning("sink.close_failed", extra={"sink": self.name, "error": str(problem)})
@@ -115,7 +115,7 @@ class Dispatcher:
         await self.outgoing.drained()
 
     async def between_batches(self) -> None:
-        """Wait until no batch is under way, so that stopping leaves nothing in doubt."""
+        """Wait until no batch is in flight, so that no result is lost by stopping."""
         async with self._busy:
             return
 
@@ -124,7 +124,7 @@ class Dispatcher:
         return self.status.state == "stopped"
 
     async def _not_entered(self, problem: Unavailable, news: asyncio.Event) -> None:
-        """The far side is not there: that is a failed attempt for what waits at the head."""
+        """The receiver is not there: count a failed attempt for what waits at the head."""
         self._failed(problem)
         rows = await self._next()
         await self._judge(rows, [problem] * len(rows))
@@ -136,18 +136,20 @@ class Dispatcher:
         until = time.monotonic() + wait
         while await heard(news, until - time.monotonic()):
             news.clear()
-            # What came may have less notice than what was there.
+            # What has arrived may have less notice than what was waiting.
             if not asked:
                 until = min(until, time.monotonic() + _patience(await self._next()))
 
     async def _pump(self, send: Send, news: asyncio.Event, loss: Loss) -> None:
-        """Send until a batch fails as a whole, or the sink must be entered anew, or never."""
+        """Send until a whole batch fails, the sink must reconnect, or the sink stops."""
         while not self.stopped:
             news.clear()
             if loss.problem is not None:
                 self._lose(loss.problem)
                 return
-            if self.place() != self._entered:  # a name is known now, for topics and client ids
+            if (
+                self.place() != self._entered
+            ):  # the VM's name is known now, for topics and client ids
                 return
             rows = await self._next()
             if not rows:
@@ -161,7 +163,7 @@ class Dispatcher:
                 return
 
     def _lose(self, problem: Unavailable) -> None:
-        """No attempt has failed: once the sink is entered anew all is well."""
+        """Note a lost connection. No attempt has failed: reconnecting is enough."""
         self._failed(problem)
         self._entries_failed = self._entries_failed or 1
         self._breaks, self._asked = self._breaks + 1, asked_wait(problem) or 0.0
@@ -180,7 +182,7 @@ class Dispatcher:
         return Broken([results] * len(rows)) if isinstance(results, Unavailable) else results
 
     async def _judge(self, rows: Sequence[Row], given: Sequence[Result]) -> Sequence[Result]:
-        """Cast votes, write down what became of each, and say what changed."""
+        """Cast votes, record each result, and log what changed."""
         limit = self.settings.retry.timeout
         results = await cast(rows, given, lambda event: self.vote(event, self.name), limit)
         now, max_age = time.time(), self.settings.retry.max_age
@@ -197,7 +199,7 @@ class Dispatcher:
         return results
 
     def _pace(self, rows: Sequence[Row], results: Sequence[Result]) -> None:
-        """Smaller batches after one that failed as a whole, and longer waits for keys that fail."""
+        """Use smaller batches after a whole batch failed, and longer waits for failing keys."""
         if isinstance(results, Broken):
             self._limit, self._breaks = max(1, len(rows) // 2), self._breaks + 1
             self._asked = asked_wait(failures(results)[0]) or 0.0
@@ -209,11 +211,11 @@ class Dispatcher:
             self._holds.hold(rows, results)
 
     def _failed(self, problem: Unavailable) -> None:
-        """Later, or never unless somebody says so."""
+        """Retry later, or stop until the sink is resumed."""
         self._change("stopped" if isinstance(problem, Gone) else "unavailable", str(problem)[:500])
 
     def _change(self, state: SinkState, error: str | None) -> None:
-        """One line for each change of state, not for each attempt."""
+        """Log one line per change of state, not per attempt."""
         status = self.status
         if (status.state, status.error) == (state, error):
             return

@@ -1,4 +1,4 @@
-"""One sink's part of the journal: what it is to get next, and what need not be sent at all."""
+"""One sink's part of the journal: what it gets next, and what it need not get."""
 
 import asyncio
 import logging
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 _AT_ONCE = 500
 _LOOK_AGAIN = 3600.0
-"""What waits for a stopped sink is looked at so often at least: clocks jump."""
+"""How often to check what waits for a stopped sink: clocks jump."""
 
 
 @dataclass(slots=True)
@@ -34,7 +34,7 @@ class Outgoing:
     _progress: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def next(self, limit: int, blocked: frozenset[str]) -> list[Row]:
-        """What is to be sent now; what need not be sent is settled on the way."""
+        """What to send now; what need not be sent is settled along the way."""
         while True:
             rows = await self.journal.run(lambda store: store.unsettled(self.name, limit, blocked))
             verdicts = [verdict for row in rows if (verdict := await self._unsent(row))]
@@ -54,7 +54,7 @@ class Outgoing:
         return None
 
     async def _has_words_for(self, event: CloudEvent) -> bool:
-        """A format that cannot even answer that is for `encode` to complain about."""
+        """Whether the format supports it; if even that fails, `encode` reports the error."""
         if self.settings.format is None:
             return True
 
@@ -65,7 +65,7 @@ class Outgoing:
         return await attempt(asked(), self.settings.retry.timeout) is not False
 
     async def settle(self, rows: Sequence[Row], verdicts: Sequence[Settlement]) -> None:
-        """Write down what became of each row, and count it."""
+        """Record the result of each row, and count it."""
         for row, verdict in zip(rows, verdicts, strict=True):
             self._count(row, verdict)
         await self._write(verdicts)
@@ -85,7 +85,7 @@ class Outgoing:
         self._progress.set()
 
     async def give_up(self) -> float:
-        """Of what waits for a stopped sink the oldest may die; seconds until the next does."""
+        """Give up what waits too long for a stopped sink; return seconds until the next is due."""
         since, max_age = self.status.since, self.settings.retry.max_age
         while True:
             rows, now = await self.next(_AT_ONCE, frozenset()), time.time()
@@ -96,7 +96,7 @@ class Outgoing:
             await self.settle(old, [given_up(row, self.status.error) for row in old])
 
     async def drained(self) -> None:
-        """Wait until nothing is left for this sink, or nothing will be sent."""
+        """Wait until nothing is left for this sink, or until it has stopped."""
         while True:
             self._progress.clear()
             left = await self.journal.run(lambda store: backlog(store, self.name))

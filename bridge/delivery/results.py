@@ -1,4 +1,4 @@
-"""What a sink's results come to: delivered, dead, or to be tried again; pure rules."""
+"""Turns a sink's results into delivered, dead or retry; pure."""
 
 from collections.abc import Sequence
 
@@ -10,11 +10,11 @@ MOST_SAID = 4096
 
 
 class Broken(list[Result]):
-    """Results of a batch that failed as a whole: the sink must be entered anew."""
+    """Results of a batch that failed as a whole: the sink must reconnect."""
 
 
 def verdict(row: Row, result: Result, now: float, max_age: float) -> Settlement:
-    """What became of one CloudEvent; what was tried for longer than *max_age* is dead."""
+    """The result for one CloudEvent; after *max_age* of attempts it is dead."""
     if result is None or isinstance(result, Delivered):
         note = result.note[:MOST_SAID] if result and result.note else None
         return Settlement(row.event.id, "delivered", note=note)
@@ -28,12 +28,12 @@ def verdict(row: Row, result: Result, now: float, max_age: float) -> Settlement:
 
 
 def began(row: Row, stopped: float) -> float:
-    """Since when a row waits for a sink that stopped: it was tried, or nobody would try it."""
+    """Since when a row waits for a stopped sink: since its first attempt, else since the stop."""
     return row.first if row.first is not None else max(row.recorded, stopped)
 
 
 def given_up(row: Row, why: str | None) -> Settlement:
-    """Too old while its sink was stopped."""
+    """The result for a row that became too old while its sink was stopped."""
     reason = _too_old(f"the sink is stopped: {why}")[:MOST_SAID]
     return Settlement(row.event.id, "dead", reason, tried=False)
 
@@ -47,5 +47,5 @@ def failures(results: Sequence[Result]) -> list[Unavailable]:
 
 
 def farewell(results: Sequence[Result]) -> Gone | None:
-    """The first word that nothing more is wanted, if there is one."""
+    """The first result that asks the bridge to stop sending, if there is one."""
     return next((result for result in results if isinstance(result, Gone)), None)

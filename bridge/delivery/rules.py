@@ -1,4 +1,4 @@
-"""Which CloudEvents a sink gets, and how much time an attempt may take: pure rules of delivery."""
+"""Which CloudEvents a sink gets, and how long an attempt may take; pure."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -11,11 +11,11 @@ from bridge.plugins import Delivered, Only, Rejected, Result, Unavailable
 MOST = 30.0
 """The longest wait between two attempts, in seconds."""
 MOST_ASKED = 3600.0
-"""The longest that a far side may tell us to stay away."""
+"""The longest wait that a receiver may ask for."""
 
 
 def wanted(event: CloudEvent, only: Only) -> bool:
-    """Whether the filters let it pass; `event_types` judges transitions only."""
+    """Whether it passes the filters; `event_types` applies to transitions only."""
     if only.types is not None and not _matches(event.type, only.types):
         return False
     if only.event_types is None or not event.is_transition:
@@ -28,7 +28,7 @@ def _matches(value: str, globs: list[str]) -> bool:
 
 
 def notice_left(event: CloudEvent, now: float) -> float | None:
-    """Seconds until Azure goes ahead; None when nothing is waiting for that."""
+    """Seconds until Azure starts the event; None if nothing depends on that."""
     if not event.is_transition:
         return None
     data: dict[str, Any] = event.data
@@ -39,13 +39,13 @@ def notice_left(event: CloudEvent, now: float) -> float | None:
 
 
 def shortest_notice(events: Iterable[CloudEvent], now: float) -> float | None:
-    """The least notice that is left for any of them."""
+    """The shortest notice left among them."""
     left = (notice_left(event, now) for event in events)
     return min((notice for notice in left if notice is not None), default=None)
 
 
 def may_approve(event: CloudEvent) -> bool:
-    """Whether this VM has a vote on it: announced, not begun, open to approval, and about us."""
+    """Whether this VM may vote: the event is announced, not started, approvable and names it."""
     if not event.is_transition:
         return False
     data = event.data
@@ -54,7 +54,7 @@ def may_approve(event: CloudEvent) -> bool:
 
 
 def attempt_timeout(configured: float, notice: float | None) -> float:
-    """A third of the notice, so that there is time for another attempt; never under a second."""
+    """A third of the notice, to leave time for another attempt; at least a second."""
     return configured if notice is None else min(configured, max(1.0, notice / 3))
 
 
@@ -63,16 +63,16 @@ def longest_wait(notice: float | None) -> float:
 
 
 def asked_wait(problem: Unavailable) -> float:
-    """How long the far side wants us to stay away, within reason; 0 when it does not say."""
+    """The wait that the receiver asks for, within limits; 0 if it does not ask."""
     return min(max(problem.retry_after or 0.0, 0.0), MOST_ASKED)
 
 
 def checked(results: object, count: int) -> list[Result]:
-    """What a sink gave back, if it is what it must be; else `Unavailable`: it proves nothing."""
+    """The results of a sink if they are well-formed; else `Unavailable`: they prove nothing."""
     if not isinstance(results, Sequence) or len(results) != count:
         given = len(results) if isinstance(results, Sequence) else repr(results)
-        raise Unavailable(f"gave {given} results for {count} CloudEvents")
+        raise Unavailable(f"returned {given} results for {count} CloudEvents")
     for one in results:
         if not isinstance(one, Unavailable | Rejected | Delivered | None):
-            raise Unavailable(f"gave a result that is none: {one!r}")
+            raise Unavailable(f"returned an invalid result: {one!r}")
     return list(results)

@@ -10,12 +10,12 @@ from bridge.journal import Row
 from bridge.plugins import Delivered, Result, Unavailable
 
 CastVote = Callable[[CloudEvent, str], Awaitable[None]]
-"""Cast this VM's vote for the sink of that name; when it has returned the vote is durable."""
+"""Cast this VM's vote for the named sink; after it returns, the vote is durable."""
 
 
 async def nobody(_: CloudEvent, __: str) -> None:
-    """Where no approvals are taken, no vote can be cast."""
-    raise Unavailable("no approvals are taken here")
+    """Refuse to vote: this bridge does not accept approvals."""
+    raise Unavailable("this bridge does not accept approvals")
 
 
 async def cast(
@@ -24,9 +24,9 @@ async def cast(
     vote: Callable[[CloudEvent], Awaitable[None]],
     timeout: float,
 ) -> Sequence[Result]:
-    """This VM's votes stand before the rows are settled: after a crash both come again.
+    """Record this VM's votes before the rows are settled; after a crash, both are repeated.
 
-    The vote has a key, and counts once.
+    The vote has a key, so it counts once.
     """
     if isinstance(results, Broken):
         return results

@@ -1,4 +1,4 @@
-"""All dispatchers of one bridge: started, exchanged at a reload, drained and stopped together."""
+"""Starts, replaces, drains and stops the dispatchers of one bridge."""
 
 import asyncio
 import time
@@ -25,7 +25,7 @@ class Worker:
 
 @dataclass(slots=True)
 class SinkWorkers:
-    """One worker for each configured sink; a sink's name owns its place in the journal."""
+    """One worker per configured sink; its place in the journal belongs to the sink's name."""
 
     journal: Journal
     place: Callable[[], Place]
@@ -35,9 +35,9 @@ class SinkWorkers:
     _workers: dict[str, Worker] = field(default_factory=dict)
 
     async def configure(self, sinks: Mapping[str, SinkSettings]) -> None:
-        """Make the workers fit *sinks*: the unchanged go on, the others end after their batch.
+        """Match the workers to *sinks*: unchanged ones continue, others end after their batch.
 
-        Those that had stopped go on too: whoever reloads has looked.
+        Stopped sinks resume: an operator who reloads has fixed the cause.
         """
         for name in list(self._workers):
             if self._workers[name].dispatcher.settings != sinks.get(name):
@@ -68,7 +68,7 @@ class SinkWorkers:
         del self.status[name]
 
     async def drain(self, grace: float) -> int:
-        """Give the sinks *grace* seconds to take what waits; how many deliveries are left."""
+        """Give the sinks *grace* seconds to drain; return how many deliveries are left."""
         with suppress(TimeoutError):
             async with asyncio.timeout(grace), asyncio.TaskGroup() as draining:
                 for worker in self._workers.values():

@@ -1,4 +1,4 @@
-"""`seb demo`: the whole loop on this machine: simulator, bridge, sink, and somebody who reads."""
+"""`seb demo`: the whole loop on this machine: simulator, bridge, sinks and consumers."""
 
 import argparse
 import asyncio
@@ -39,7 +39,7 @@ sinks:
 {source}http:
   tokens: [{{name: checkout, token: {token}}}]
 """
-TOKEN = "demo"  # noqa: S105  it opens nothing but a simulation
+TOKEN = "demo"  # noqa: S105  it only gives access to a simulation
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -87,9 +87,9 @@ async def _play(directory: Path, speed: float) -> int:
                 f"Azure's metadata service, simulated, {speed:g} times faster": simulator.endpoint,
                 "Kafka, in memory": cluster.bootstrap,
                 "MQTT, in memory": floor.address,
-                "A pager, reached by webhook": pager.url,
-                "The bridge between them; its configuration": str(file),
-                f"Its API, for the bearer of the token {TOKEN}": "http://127.0.0.1:17245/api/v1/events",
+                "A pager, called by webhook": pager.url,
+                "The bridge between them, and its configuration": str(file),
+                f"Its API; the bearer token is {TOKEN}": "http://127.0.0.1:17245/api/v1/events",
             }
         )
         service = Service(cluster.bootstrap, DRAINING / speed, _tell, _note)
@@ -106,7 +106,7 @@ async def _play(directory: Path, speed: float) -> int:
 
 def _introduce(places: Mapping[str, str]) -> None:
     lines = [f"{what:<55}  {where}" for what, where in places.items()]
-    heading = f"What a consumer of {EVENTS} sees (Ctrl-C ends):"
+    heading = f"What a consumer of {EVENTS} sees (Ctrl-C stops the demo):"
     print("\n".join([*lines, "", heading, ""]), flush=True)
 
 
@@ -124,7 +124,7 @@ async def _say_when_done(simulator: Simulator) -> None:
     await simulator.done()
     await asyncio.sleep(3)
     print(
-        "\nThat was the script. Make an event of your own, or Ctrl-C:\n"
+        "\nThat was the script. Make an event of your own, or press Ctrl-C:\n"
         f"  curl -X POST {simulator.endpoint}/control/events -d '"
         '{"type": "Preempt", "notice": "10m"}\'\n',
         flush=True,
@@ -132,7 +132,7 @@ async def _say_when_done(simulator: Simulator) -> None:
 
 
 def _sentence(envelope: dict[str, Any]) -> str | None:
-    """One CloudEvent for a person; None for those about the bridge itself."""
+    """One CloudEvent as a line of text; None for those about the bridge itself."""
     what = short_type(envelope["type"])
     data = envelope["data"]
     if "eventType" not in data:

@@ -1,4 +1,4 @@
-"""What the demo needs beyond the bridge, and the sentence for whoever has not got it."""
+"""The packages that the demo needs, and the sentence for users who lack them."""
 
 from collections.abc import Iterable
 from importlib import import_module
@@ -9,16 +9,16 @@ from bridge.plugins import find_sink
 
 
 class NotInstalled(Exception):
-    """The extra `demo` is missing; the sentence says how to get it."""
+    """The extra `demo` is missing; the message says how to install it."""
 
 
 def need(sink: str, modules: Iterable[str]) -> list[Any]:
-    """The modules, and a sink of that type."""
+    """Import the modules, and the sink of that type."""
     try:
         found = [import_module(name) for name in modules]
         find_sink(sink)
     except (ImportError, Misconfigured) as error:
         raise NotInstalled(
-            f"the demo needs the extra demo ({error}): pip install 'scheduled-events-bridge[demo]'"
+            f"the demo needs more packages ({error}): pip install 'scheduled-events-bridge[demo]'"
         ) from error
     return found

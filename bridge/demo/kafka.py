@@ -37,7 +37,7 @@ class Cluster:
 
 @dataclass(slots=True)
 class Service:
-    """Reads the events topic; when a Reboot is announced it drains for a while and says ready."""
+    """Reads the events topic; when a Reboot is announced, it drains for a while and approves."""
 
     bootstrap: str
     drain_for: float
@@ -46,7 +46,7 @@ class Service:
     _over: threading.Event = field(default_factory=threading.Event)
 
     async def run(self) -> None:
-        """Consume in a thread of its own until cancelled."""
+        """Consume in a separate thread until cancelled."""
         try:
             await asyncio.to_thread(self._consume)
         finally:
@@ -79,10 +79,10 @@ class Service:
         self.tell({"type": headers["ce_type"], "time": headers["ce_time"], "data": data})
         if headers["ce_type"].endswith(".scheduled.v1") and data["eventType"] == "Reboot":
             ready[data["eventId"]] = time.monotonic() + self.drain_for
-            self.note("orders-service begins to drain")
+            self.note("orders-service starts to drain")
 
     def _approve(self, writer: Any, event_id: str) -> None:
         said = {"eventId": event_id, "approver": "orders-service", "reason": "drained"}
         writer.produce(APPROVALS, json.dumps(said).encode())
         writer.flush(5)
-        self.note(f"orders-service is drained, and says so on {APPROVALS}")
+        self.note(f"orders-service is drained, and approves on {APPROVALS}")

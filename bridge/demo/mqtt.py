@@ -1,4 +1,4 @@
-"""The demo's MQTT: a broker in this process, and a plant floor that hears of freezes and is ready.
+"""The demo's MQTT: a broker in this process, and a plant floor that approves freezes.
 
 The plant floor shares no code with the bridge: it is what a user's own subscriber would look like.
 """
@@ -32,7 +32,7 @@ _BROKER = {
 
 @dataclass(slots=True)
 class PlantFloor:
-    """Where its broker is, and what it does with what comes."""
+    """A subscriber that stops its machines and approves."""
 
     port: int
     note: Callable[[str], None]
@@ -48,7 +48,7 @@ class PlantFloor:
         return SINK.format(port=self.port)
 
     async def work(self) -> None:
-        """Until cancelled."""
+        """Subscribe until cancelled."""
         await self.client.connect(f"mqtt://{self.address}/")
         try:
             await self.client.subscribe([("azure/scheduled-events/events/#", 1)])
@@ -63,20 +63,20 @@ class PlantFloor:
         data = envelope["data"]
         if data.get("status") is None or data.get("eventType") != "Freeze":
             return
-        self.note(f"plant-floor hears by MQTT: {data['eventType']} {data['eventId'][:8]} {what}")
+        self.note(f"plant-floor gets by MQTT: {data['eventType']} {data['eventId'][:8]} {what}")
         if what == "scheduled":
             said = {"eventId": data["eventId"], "approver": "plant-floor", "reason": "at rest"}
             await self.client.publish(APPROVALS, json.dumps(said).encode(), qos=1)
-            self.note(f"plant-floor is at rest, and says so on {APPROVALS}")
+            self.note(f"plant-floor is at rest, and approves on {APPROVALS}")
 
 
 @asynccontextmanager
 async def plant_floor(note: Callable[[str], None]) -> AsyncGenerator[PlantFloor]:
-    """At work on any free port, until the demo ends."""
+    """A plant floor with a broker on a free port, until the demo ends."""
     brokers, clients = need("mqtt", ("amqtt.broker", "amqtt.client"))
     broker = brokers.Broker(_BROKER)
     await broker.start()
-    port = broker._servers["default"].instance.sockets[0].getsockname()[1]  # noqa: SLF001  it has no other name
+    port = broker._servers["default"].instance.sockets[0].getsockname()[1]  # noqa: SLF001  there is no public name
     client = clients.MQTTClient("plant-floor", config={"auto_reconnect": False})
     floor = PlantFloor(port, note, client)
     working = asyncio.create_task(floor.work())

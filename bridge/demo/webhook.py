@@ -1,4 +1,4 @@
-"""The demo's webhook: a pager in this process, that rings for what is signed with its secret.
+"""The demo's webhook: a pager in this process that rings for requests signed with its secret.
 
 It shares no code with the bridge: it is what a user's own receiver would look like.
 """
@@ -25,7 +25,7 @@ SINK = """\
 
 @dataclass(slots=True)
 class Pager:
-    """Where it listens, and the key that makes it ring."""
+    """A receiver that rings for signed requests."""
 
     note: Callable[[str], None]
     url: str = ""
@@ -40,7 +40,7 @@ class Pager:
     async def ring(self, request: web.Request) -> web.Response:
         body = await request.read()
         if not self._is_signed(request, body):
-            return web.Response(status=401, text="this is not signed with our secret")
+            return web.Response(status=401, text="the request is not signed with the right secret")
         self.note(f"the pager rings: {_said(await request.json())}")
         return web.Response(status=204)
 
@@ -55,12 +55,12 @@ class Pager:
 def _said(envelope: dict[str, Any]) -> str:
     what = envelope["type"].removeprefix("azure.scheduledevents.").removesuffix(".v1")
     data = envelope["data"]
-    return f"{data['eventType']} {data['eventId'][:8]} {what}, and the signature is right"
+    return f"{data['eventType']} {data['eventId'][:8]} {what}; the signature is valid"
 
 
 @asynccontextmanager
 async def listening(note: Callable[[str], None]) -> AsyncGenerator[Pager]:
-    """A pager on any free port, until the demo ends."""
+    """A pager on a free port, until the demo ends."""
     pager = Pager(note)
     app = web.Application()
     app.router.add_post("/ring", pager.ring)

@@ -1,1 +1,1 @@
-"""Rehearsals: a made-up event through the real journal, sinks and approvals."""
+"""Drills: a made-up event goes through the real journal, sinks and approvals."""

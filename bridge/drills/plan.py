@@ -1,4 +1,4 @@
-"""What may be rehearsed: a plan as somebody asks for it, and the event that is made up of it."""
+"""What a drill may be: the requested plan, and the made-up event that follows from it."""
 
 from datetime import datetime, timedelta
 from typing import Annotated
@@ -9,7 +9,7 @@ from bridge.common.fields import Duration, Settings
 from bridge.core.model import SCHEDULED, ScheduledEvent
 
 NOTICE = {"Freeze": 900.0, "Reboot": 900.0, "Redeploy": 600.0, "Preempt": 30.0, "Terminate": 300.0}
-"""The types that there are, each with the notice that Azure gives."""
+"""The event types, each with the notice that Azure gives."""
 LEAST_NOTICE, MOST_NOTICE = 1.0, 24 * 3600.0
 MOST_DURATION = 900.0
 _MOST_RESOURCES = 100
@@ -51,7 +51,7 @@ def _different(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class Plan(Settings):
-    """What to rehearse. Without a notice it is Azure's, without resources they are this VM."""
+    """What to rehearse. The default notice is Azure's; the default resource is this VM."""
 
     event_type: Annotated[str, BeforeValidator(_known_type)] = Field(alias="eventType")
     notice: Annotated[Duration, _between(LEAST_NOTICE, MOST_NOTICE, "1s to 24h")] | None = None
@@ -70,14 +70,14 @@ class Plan(Settings):
 
 _SAID = {
     "missing": f"is needed: one of {', '.join(NOTICE)}",
-    "extra_forbidden": "is nothing that a drill has",
+    "extra_forbidden": "is not an option of a drill",
     "string_type": "must be text",
     "tuple_type": "must be a list",
 }
 
 
 def complaint(error: ValidationError) -> tuple[str, str]:
-    """What is wrong with a plan, first things first: of which key, and a piece of a sentence."""
+    """The first problem of a plan: its key, and the rest of a sentence."""
     first = error.errors(include_url=False, include_input=False)[0]
     where = [str(part) for part in first["loc"] if isinstance(part, int) or part.isalpha()]
     said = _SAID.get(first["type"], first["msg"].removeprefix("Value error, "))
@@ -85,7 +85,7 @@ def complaint(error: ValidationError) -> tuple[str, str]:
 
 
 def made_up(plan: Plan, event_id: str, resources: tuple[str, ...], now: datetime) -> ScheduledEvent:
-    """A scheduled event as Azure would announce it, but for the first word of its description."""
+    """A scheduled event as Azure would announce it; its description begins with `Drill:`."""
     about = plan.description or f"a rehearsal of {plan.event_type}; nothing will happen."
     return ScheduledEvent(
         event_id=event_id.upper(),

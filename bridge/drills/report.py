@@ -1,4 +1,4 @@
-"""What a rehearsal has shown: who got it, who approved and how early, who stayed silent; pure."""
+"""The report of a drill: who got it, who approved and how early, who did not vote; pure."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,9 +18,9 @@ _FINE = frozenset({"delivered", "filtered"})
 def report(
     drill: Drill, ballot: DrillVotes, votes: Sequence[Vote], history: Sequence[_Json]
 ) -> _Json:
-    """Everything there is to say, as the API gives it.
+    """The whole report, as the API returns it.
 
-    *ballot* is how the votes stand while the drill has not kept its own; *history* is every
+    *ballot* holds the current votes, used until the drill has stored its own; *history* is every
     CloudEvent about it, with its deliveries.
     """
     ballot = drill.ballot or ballot
@@ -51,7 +51,7 @@ def report(
 
 
 def summary(drill: Drill) -> _Json:
-    """One line of many."""
+    """The report in short, for a list."""
     event = drill.known.event
     return {
         "eventId": drill.key,
@@ -73,12 +73,12 @@ def _moment(value: datetime | None) -> str | None:
 
 
 def _early(drill: Drill, moment: datetime) -> float:
-    """Seconds before approveBy; negative when it was later."""
+    """Seconds before approveBy; negative if it was later."""
     return round((drill.approve_by - moment).total_seconds(), 3)
 
 
 def _azure(drill: Drill, ballot: DrillVotes) -> _Json:
-    """When Azure would have been told, had it been no drill."""
+    """When Azure would have been notified in a real event."""
     enough = ballot.since if ballot.since and ballot.since < drill.due else None
     told = None if ballot.dry_run else enough
     return {
@@ -116,7 +116,7 @@ def _refusal(drill: Drill, cloudevent: _Json) -> _Json:
 
 
 def _silent(ballot: DrillVotes, votes: Sequence[Vote], refused: Sequence[_Json]) -> list[str]:
-    """Who is listed to approve and said nothing at all, not even something that did not count."""
+    """The listed approvers that sent nothing, not even a vote that did not count."""
     spoke = {vote.approver for vote in votes} | {one["approver"] for one in refused}
     return [name for name in ballot.expected if name not in spoke]
 
@@ -143,7 +143,7 @@ def _sink(drill: Drill, sink: tuple[str, str, bool], history: Sequence[_Json]) -
 
 
 def _arrival(outcome: str, found: Sequence[Mapping[str, Any]]) -> datetime | None:
-    """When the announcement was there, or what had overtaken it."""
+    """When the announcement arrived, or the later CloudEvent that replaced it."""
     if outcome not in {"delivered", "overtaken"}:
         return None
     first = next((one["at"] for one in found if one.get("outcome") == "delivered"), None)
@@ -162,11 +162,11 @@ def _took(drill: Drill, arrived: datetime | None) -> float | None:
 
 def _approval_problems(drill: Drill, ballot: DrillVotes) -> Iterator[str]:
     if drill.status == "canceled":
-        yield "it was stopped before its time"
+        yield "the drill was stopped early"
     elif ballot.holds:
         yield f"held by {', '.join(ballot.holds)}"
     elif not ballot.satisfied or ballot.since is None:
-        lacking = "nobody" if ballot.missing == ANYBODY else "not everybody"
+        lacking = "nobody" if ballot.missing == ANYBODY else "not everyone"
         names = "" if ballot.missing == ANYBODY else f"; missing: {', '.join(ballot.missing)}"
         yield f"{lacking} approved in time{names}"
     elif ballot.since > drill.approve_by:
@@ -180,12 +180,12 @@ def _sink_problems(sinks: Sequence[_Json]) -> Iterator[str]:
             continue
         why = f": {one['error']}" if one["error"] else ""
         late = "got it only after notBefore" if one["outcome"] == "delivered" else "did not get it"
-        yield f"the sink {one['sink']} {late}{why}"
+        yield f"sink {one['sink']} {late}{why}"
 
 
 def _verdict(drill: Drill, ballot: DrillVotes, problems: Sequence[str]) -> str:
     if not drill.over:
-        return "It is under way."
+        return "The drill is still running."
     if problems:
         return f"Failed: {'; '.join(problems)}."
     early = span(_early(drill, ballot.since)) if ballot.since else "0s"

@@ -1,6 +1,6 @@
-"""Conducts rehearsals: made up, announced, voted on and ended like an event, and never POSTed.
+"""Runs drills: made-up events that are announced, voted on and ended, and never POSTed.
 
-Nothing here can reach Azure: it has no way to the metadata service.
+Nothing here can reach Azure: this module has no access to the metadata service.
 """
 
 import asyncio
@@ -35,15 +35,15 @@ _LOOK_AGAIN = 5.0
 
 
 class Busy(Exception):
-    """Another drill is under way; there is one at a time."""
+    """Another drill is running; only one can run at a time."""
 
     def __init__(self, drill: Drill) -> None:
-        super().__init__(f"The drill {drill.key}, begun by {drill.actor}, is under way.")
+        super().__init__(f"The drill {drill.key}, started by {drill.actor}, is already running.")
         self.drill = drill
 
 
 class Impossible(Exception):
-    """It cannot be rehearsed here as it was asked for; the sentence says why."""
+    """The plan cannot be rehearsed here; the message says why."""
 
 
 async def start(runtime: Runtime, plan: Plan, *, actor: str, via: str) -> Drill:
@@ -86,7 +86,7 @@ def _plan(runtime: Runtime, plan: Plan, now: datetime, *, actor: str, via: str) 
 
 
 async def end(runtime: Runtime, event_key: str, *, actor: str, via: str) -> bool | None:
-    """Stop it: whether it was under way, and None when there is no such drill.
+    """Stop a drill. Return whether it was running, or None if there is no such drill.
 
     Raises `Unavailable` while the journal cannot be written.
     """
@@ -102,7 +102,7 @@ async def end(runtime: Runtime, event_key: str, *, actor: str, via: str) -> bool
 
 
 async def ballot(runtime: Runtime, drill: Drill, now: datetime) -> DrillVotes:
-    """Where the votes on it stand."""
+    """The current votes on the drill."""
     return count(drill, await _judged(runtime, drill, now), runtime.rules)
 
 
@@ -113,7 +113,7 @@ async def _judged(runtime: Runtime, drill: Drill, now: datetime) -> Judgement:
 
 
 async def conduct(runtime: Runtime) -> None:
-    """Bring every drill to its end, across restarts; never returns."""
+    """Run every drill to its end, even across restarts; never returns."""
     with runtime.journal.news() as news:
         while True:
             news.clear()
@@ -124,7 +124,7 @@ async def conduct(runtime: Runtime) -> None:
 
 
 async def look(runtime: Runtime) -> float | None:
-    """Move the drill on if it is time; seconds until it may be time again, None without one."""
+    """Advance the drill if it is time. Return the seconds until the next look; None if idle."""
     journal = runtime.journal
     if journal.trouble:
         return _LOOK_AGAIN
@@ -159,7 +159,7 @@ async def _proceed(runtime: Runtime, before: Drill, after: Drill, now: datetime)
 
 
 def _told(runtime: Runtime, drill: Drill, now: datetime) -> CloudEvent:
-    """No document showed it, so it has no incarnation."""
+    """The CloudEvent about the drill. It has no incarnation, because no document contains it."""
     return messages.transition(announced(drill), runtime.identity.observer, now, None)
 
 

@@ -1,6 +1,6 @@
 """The bridge over HTTP: control socket, API and stream, probes and metrics.
 
-Read access (who may), api and stream (what there is), health (how it is), then server.
+Read access (who may call), api and stream (what they get), health, then server.
 """
 
 from bridge.web.server import CannotListen, Served, check_tls, serve

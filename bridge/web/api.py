@@ -1,4 +1,4 @@
-"""The API: scheduled events, sinks, dead letters and the stream, for programs and for commands."""
+"""The API for programs and for `seb`: scheduled events, sinks, dead letters and the stream."""
 
 import json
 from datetime import UTC, datetime
@@ -78,7 +78,7 @@ async def event(request: web.Request) -> web.Response:
     key, rows, known = await runtime.journal.run(lambda store: _history(store, given))
     cast = await runtime.journal.run(lambda store: votes_ever(store, given.upper()))
     if not rows and known is None:
-        not_found(f"The journal knows no scheduled event {given[:128]!r}.")
+        not_found(f"The journal has no scheduled event {given[:128]!r}.")
     told = next((row["cloudevent"] for row in reversed(rows) if _shows_state(row)), None)
     now = datetime.now(UTC)
     body = shapes.event(key, told, known, runtime.identity.observer, now)
@@ -87,7 +87,7 @@ async def event(request: web.Request) -> web.Response:
 
 
 def _history(store: Store, given: str) -> tuple[str, list[dict[str, Any]], Tracked | None]:
-    """By EventId in any case, or by the hash that stands for a strange one."""
+    """Find by EventId in any case, or by the hash that replaces an unusual one."""
     pending = views.pending(store)
     for key in dict.fromkeys((safe_id(given.upper()), safe_id(given))):
         rows = [row for row in views.history(store, key) if "correlationid" in row["cloudevent"]]
@@ -121,7 +121,7 @@ async def replay_sink(request: web.Request) -> web.Response:
 
 @routes.post("/api/v1/sinks/{name}/resume")
 async def resume_sink(request: web.Request) -> web.Response:
-    """It only changes what is in memory, so it works while the journal cannot be written."""
+    """Resume a sink. This only changes memory, so it works while the journal cannot be written."""
     name, caller = request.match_info["name"], CALLER.get()
     had = await _runtime(request).resume_sink(name, actor=caller.name, via=caller.via)
     if had is None:
@@ -169,13 +169,13 @@ async def drop_letter(request: web.Request) -> web.Response:
 
 @routes.get("/api/v1/approvals/{approvalId:.+}")
 async def approval(request: web.Request) -> web.Response:
-    """The id may be a place in a log, such as topic/partition/offset."""
+    """One approval. Its id may be a place in a log, such as topic/partition/offset."""
     given = request.match_info["approvalId"]
     cast, told = await _runtime(request).journal.run(
         lambda store: (said_by(store, given), views.outcomes(store, given))
     )
     if not cast and not told:
-        not_found(f"The journal knows no approval {given[:128]!r} that counted or was answered.")
+        not_found(f"The journal has no approval {given[:128]!r} that counted or was answered.")
     body = {"approvalId": given, "votes": [shapes.vote(one) for one in cast], "outcomes": told}
     return web.json_response(body)
 
@@ -204,5 +204,5 @@ def _no_letter(letter_id: str) -> NoReturn:
 def _flag(request: web.Request, name: str) -> bool:
     value = request.query.get(name, "false").lower()
     if value not in {"true", "false"}:
-        raise ProblemDetails(400, f"{name} is true or false.")
+        raise ProblemDetails(400, f"{name} must be true or false.")
     return value == "true"

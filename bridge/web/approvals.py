@@ -1,4 +1,4 @@
-"""Votes over HTTP: taken once they are in the journal, answered with what became of them."""
+"""Votes over HTTP: accepted once they are in the journal, answered with their outcome."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -27,7 +27,7 @@ _ORIGIN, _RATE = "WebHook-Request-Origin", "WebHook-Request-Rate"
 
 @routes.post(PATH)
 async def approve(request: web.Request) -> web.Response:
-    """202 once it is journaled, unless nothing of it counts."""
+    """Answer 202 once the vote is in the journal, unless no part of it counts."""
     caller, context = CALLER.get(), request.app[CONTEXT]
     signed = caller is SIGNED
     context.limiter.check(f"from {request.remote}" if signed else f"{caller.via} {caller.name}")
@@ -40,21 +40,21 @@ async def approve(request: web.Request) -> web.Response:
         outcomes = await take(delivery, caller.via, name)
     except (MalformedApproval, NotForUs) as error:
         reason = {"reason": "malformed"}
-        raise ProblemDetails(400, f"This is no approval: {error}.", more=reason) from None
+        raise ProblemDetails(400, f"This is not a valid approval: {error}.", more=reason) from None
     except Unauthorized as error:
         reason = {"reason": "unauthorized"}
-        sentence = f"The signature does not prove who this is from: {error}."
+        sentence = f"The signature does not prove the sender: {error}."
         raise ProblemDetails(401, sentence, more=reason, WWW_Authenticate=CHALLENGE) from None
     except Unavailable:
-        sentence = "The journal cannot be written, so no approval can be taken now."
+        sentence = "The journal cannot be written, so no approvals can be accepted now."
         raise ProblemDetails(503, sentence, Retry_After="1") from None
     return _answer(outcomes)
 
 
 def _headers(request: web.Request) -> list[tuple[str, bytes]]:
-    """Those that say something about an approval; attributes are percent-encoded over HTTP."""
+    """The headers that matter for an approval; attributes are percent-encoded over HTTP."""
     if request.content_type not in _TYPES or "Content-Encoding" in request.headers:
-        raise ProblemDetails(415, f"An approval is {' or '.join(_TYPES)}, and not compressed.")
+        raise ProblemDetails(415, f"An approval must be {' or '.join(_TYPES)}, and not compressed.")
     found = []
     for spelt, value in request.headers.items():
         name = spelt.lower()
@@ -74,7 +74,9 @@ def _answer(outcomes: Sequence[LocalOutcome]) -> web.Response:
     if all(one.outcome == "refused" for one in outcomes):
         status = _STATUS.get(first.reason or "", 409)
         problem = ProblemDetails(
-            status, f"It does not count: {first.detail}.", more={"reason": first.reason, **body}
+            status,
+            f"This vote does not count: {first.detail}.",
+            more={"reason": first.reason, **body},
         )
         if status == 429:
             problem.headers["Retry-After"] = "60"
@@ -94,16 +96,16 @@ def _outcome(one: LocalOutcome) -> dict[str, Any]:
 
 @routes.options(PATH)
 async def consent(request: web.Request) -> web.Response:
-    """The handshake of CloudEvents webhooks: who asks is told whether and how often it may send."""
+    """The handshake of CloudEvents webhooks: tells a sender whether and how often it may send."""
     context, origin = request.app[CONTEXT], request.headers.get(_ORIGIN)
     if origin is None:
         return web.Response(status=204, headers={"Allow": "POST, OPTIONS"})
     known = {one.casefold() for one in context.runtime.config.http.webhook_origins}
     if origin.casefold() not in known:
-        raise ProblemDetails(403, "That origin is not among http.webhook_origins.")
+        raise ProblemDetails(403, "This origin is not in http.webhook_origins.")
     asked = request.headers.get(_RATE, str(context.limiter.per_minute))
     if not (asked.isascii() and asked.isdigit() and 0 < len(asked) < 10 and int(asked)):
-        raise ProblemDetails(400, f"{_RATE} is a whole number of requests a minute.")
+        raise ProblemDetails(400, f"{_RATE} must be a whole number of requests per minute.")
     allowed = {
         "Allow": "POST, OPTIONS",
         "WebHook-Allowed-Origin": origin,

@@ -1,4 +1,4 @@
-"""What the handlers of one bridge share: the runtime, the open streams, and what was counted."""
+"""What the handlers of one bridge share: the runtime, the open streams and the counters."""
 
 import asyncio
 import time
@@ -22,7 +22,7 @@ _PATIENCE = 3.0
 
 @dataclass(slots=True)
 class WebContext:
-    """One for all addresses that a bridge serves."""
+    """The context of all addresses that a bridge serves."""
 
     runtime: Runtime
     streams: Streams = field(default_factory=Streams)
@@ -35,7 +35,7 @@ class WebContext:
     _reading: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def __post_init__(self) -> None:
-        """The start as Unix time, worked out once: the two clocks drift apart."""
+        """Compute the start as Unix time once: the two clocks drift apart."""
         self.started = round(time.time() - time.monotonic() + self.runtime.status.started, 3)
 
     def readiness(self) -> Readiness:
@@ -53,7 +53,7 @@ class WebContext:
         )
 
     async def readings(self) -> Readings:
-        """At most once a second, and the former ones while the journal does not answer."""
+        """Read at most once a second; return the previous readings while the journal is busy."""
         async with self._reading:
             now = time.monotonic()
             if self._read_at is not None and now - self._read_at < _READ_AGAIN:

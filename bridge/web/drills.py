@@ -1,4 +1,4 @@
-"""Rehearsals over HTTP: begun, looked at while they last and after, and stopped."""
+"""Drills over HTTP: start, read and stop them."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -25,7 +25,7 @@ from bridge.web.problems import ProblemDetails, not_found
 routes = web.RouteTableDef()
 _PATH = "/api/v1/drills"
 _ONE = _PATH + "/{eventId:[^/]+}"
-_UNWRITABLE = "The journal cannot be written, so nothing can be rehearsed now."
+_UNWRITABLE = "The journal cannot be written, so no drill can start now."
 
 
 @routes.get(_PATH)
@@ -36,14 +36,14 @@ async def drills(request: web.Request) -> web.Response:
 
 @routes.post(_PATH)
 async def begin(request: web.Request) -> web.Response:
-    """201 once it is in the journal, together with its announcement."""
+    """Answer 201 once the drill and its announcement are in the journal."""
     runtime, caller = request.app[CONTEXT].runtime, CALLER.get()
     plan = _plan(await request.read())
     try:
         drill = await start(runtime, plan, actor=caller.name, via=caller.via)
     except Busy as error:
         more = {"eventId": error.drill.key, "href": f"{_PATH}/{error.drill.key}"}
-        raise ProblemDetails(409, f"{error} There is one at a time.", more=more) from None
+        raise ProblemDetails(409, f"{error} Only one can run at a time.", more=more) from None
     except Impossible as error:
         raise ProblemDetails(400, str(error)) from None
     except Unavailable:
@@ -77,17 +77,17 @@ def _plan(body: bytes) -> Plan:
     try:
         asked = decode(body, unique=True)
     except ValueError as error:
-        raise ProblemDetails(400, f"This is no plan of a drill: it is not JSON: {error}.") from None
+        raise ProblemDetails(400, f"This is not a valid drill: it is not JSON: {error}.") from None
     try:
         return Plan.model_validate(asked)
     except ValidationError as error:
         raise ProblemDetails(
-            400, f"This is no plan of a drill: {' '.join(complaint(error))}."
+            400, f"This is not a valid drill: {' '.join(complaint(error))}."
         ) from None
 
 
 async def _report(runtime: Runtime, key: str) -> dict[str, Any]:
-    """While it lasts the votes are counted now; later they are as they stood when it began."""
+    """The report. A running drill shows the current votes; later, those stored when it started."""
 
     def read(store: Store) -> tuple[Drill | None, Any, Any]:
         known = find(store, key)
@@ -96,6 +96,6 @@ async def _report(runtime: Runtime, key: str) -> dict[str, Any]:
 
     found, cast, history = await runtime.journal.run(read)
     if found is None or not history:
-        not_found(f"The journal knows no drill {key[:128]!r}; GET {_PATH} lists them.")
+        not_found(f"The journal has no drill {key[:128]!r}; GET {_PATH} lists them.")
     standing = await ballot(runtime, found, datetime.now(UTC))
     return report(found, standing, cast, history)

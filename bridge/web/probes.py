@@ -1,4 +1,4 @@
-"""Probes: does it live, is it ready, and its numbers."""
+"""The probes: liveness, readiness and metrics."""
 
 import time
 from datetime import UTC, datetime
@@ -15,7 +15,7 @@ routes = web.RouteTableDef()
 
 @routes.get("/livez")
 async def livez(request: web.Request) -> web.Response:
-    """That this answers at all proves the event loop; the rest is whether polls go on."""
+    """An answer proves that the event loop runs; what remains to check is polling."""
     context = request.app[CONTEXT]
     interval = context.runtime.config.source.poll_interval
     why = stuck(context.runtime.status, interval, time.monotonic())

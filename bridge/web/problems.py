@@ -1,4 +1,4 @@
-"""Errors as problem documents (RFC 9457): what went wrong in one sentence, and nothing internal."""
+"""Errors as problem documents (RFC 9457): one sentence, without internal details."""
 
 import json
 import logging
@@ -16,14 +16,14 @@ log = logging.getLogger(__name__)
 
 _SENTENCES = {
     404: "There is nothing at this path; GET / lists what there is.",
-    405: "This path does not take this method.",
+    405: "This path does not support this method.",
     413: "The body is larger than 64 KiB.",
 }
 _KEPT = ("Allow", "Retry-After", "WWW-Authenticate")
 
 
 class ProblemDetails(Exception):
-    """Ends a request with *status* and a sentence for its sender; *more* is for programs."""
+    """Ends a request with *status* and a sentence for the caller; *more* is for programs."""
 
     def __init__(
         self, status: int, detail: str, *, more: Mapping[str, Any] | None = None, **headers: str
@@ -40,7 +40,7 @@ def not_found(what: str) -> NoReturn:
 
 @web.middleware
 async def problems(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Whatever fails inside becomes a problem document, unless an answer has begun."""
+    """Turn every failure into a problem document, unless the response has begun."""
     try:
         return await handler(request)
     except ProblemDetails as problem:

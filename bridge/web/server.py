@@ -1,4 +1,4 @@
-"""Where a bridge is served: the control socket, HTTP with or without TLS, and the probes."""
+"""Serves a bridge: on the control socket, over HTTP with or without TLS, and the probes."""
 
 import logging
 import os
@@ -28,12 +28,12 @@ _ROUTES = (probes.routes, api.routes, approvals.routes, drills.routes)
 
 
 class CannotListen(OSError):
-    """An address that the configuration asks for cannot be served; the sentence says why."""
+    """A configured address cannot be served; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """Where the bridge can be reached; None where it cannot."""
+    """The addresses of the bridge; None where it is not served."""
 
     control: str | None = None
     http: Listen | None = None
@@ -48,7 +48,7 @@ class Served:
 async def serve(runtime: Runtime, *, address: str | None) -> AsyncGenerator[Served]:
     """Serve the control socket at *address*, `http.listen` and `http.probes_listen`.
 
-    Raises `CannotListen` when a configured address cannot be had, and `AlreadyRunning` when a
+    Raises `CannotListen` if a configured address is not available, and `AlreadyRunning` if a
     bridge answers at the control socket. The journal must be open until this ends.
     """
     context = WebContext(runtime)
@@ -64,13 +64,13 @@ async def serve(runtime: Runtime, *, address: str | None) -> AsyncGenerator[Serv
 
 
 def check_tls(http: HttpSettings) -> None:
-    """Raises `CannotListen` when the files of `http.tls` cannot be used."""
+    """Raise `CannotListen` if the files of `http.tls` cannot be used."""
     if http.listen is not None:
         _tls_context(http.tls)
 
 
 async def _control(stack: AsyncExitStack, context: WebContext, address: str | None) -> str | None:
-    """A directory that cannot be written is no reason to stop: events still must go out."""
+    """Serve the control socket. Without a writable directory, go on: events must still go out."""
     if address is None:
         return None
     made = await _runner(context, control_guard(), _ROUTES)
@@ -109,9 +109,9 @@ async def _probes(stack: AsyncExitStack, context: WebContext) -> Listen | None:
 
 
 class _Quiet(logging.Filter):
-    """What is not HTTP is answered with 400, and who hangs up with nothing; anybody can do that.
+    """Keeps bad requests and dropped connections out of the log: anyone can cause them.
 
-    So neither is a line in the log.
+    A request that is not HTTP still gets a 400.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -126,7 +126,7 @@ _wire.addFilter(_Quiet())
 async def _runner(
     context: WebContext, guard: Middleware, tables: Iterable[web.RouteTableDef]
 ) -> web.AppRunner:
-    """An application behind *guard*, set up and served nowhere yet."""
+    """An application behind *guard*, set up but not served yet."""
     app = web.Application(middlewares=[problems, guard], client_max_size=LARGEST_BODY)
     app[CONTEXT] = context
     app.on_response_prepare.append(add_headers)
@@ -145,7 +145,7 @@ async def _runner(
 
 
 async def _listen(made: web.AppRunner, key: str, at: Listen, tls: ssl.SSLContext | None) -> Listen:
-    """Serve at *at*, and return the address with the port that it got; *key* is its place."""
+    """Serve at *at* and return the actual address and port; *key* is the configuration key."""
     site = web.TCPSite(made, at.host, at.port, ssl_context=tls)
     try:
         await site.start()
@@ -158,7 +158,7 @@ async def _listen(made: web.AppRunner, key: str, at: Listen, tls: ssl.SSLContext
 def _tls_context(tls: ServerTLS | None) -> ssl.SSLContext | None:
     if tls is None:
         return None
-    # Not create_default_context: that writes session keys to where SSLKEYLOGFILE says.
+    # Not create_default_context: it writes session keys to the file in SSLKEYLOGFILE.
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:
@@ -174,16 +174,16 @@ def _tls_context(tls: ServerTLS | None) -> ssl.SSLContext | None:
 
 
 def _ask_clients(context: ssl.SSLContext, ca: Path, *, must: bool) -> None:
-    """Believe what these authorities have signed, and not what those above them have."""
+    """Trust certificates signed by these authorities, but not by the authorities above them."""
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     try:
         context.load_verify_locations(ca)
     except OSError as error:
         named = not isinstance(error, ssl.SSLError) and error.strerror
-        why = named or "it holds no PEM certificate"
+        why = named or "it does not contain a PEM certificate"
         raise CannotListen(f"http.tls.client_ca: {ca} cannot be used: {why}") from error
     context.verify_mode = ssl.CERT_REQUIRED if must else ssl.CERT_OPTIONAL
 
 
 def _no_passphrase() -> str:
-    raise ValueError("the key has a passphrase; use one without")
+    raise ValueError("the key has a passphrase; use a key without one")

@@ -1,4 +1,4 @@
-"""What the API answers with, as JSON objects: pure functions of what the journal holds."""
+"""The JSON objects of the API, as pure functions of the journal's content."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -35,7 +35,7 @@ def moment(seconds: float | None) -> str | None:
 def events(
     latest: list[_Json], pending: Mapping[str, Tracked], observer: Observer, now: datetime
 ) -> list[_Json]:
-    """What is pending, the most urgent first, then what is over, the latest first."""
+    """Pending events, the most urgent first, then past events, the latest first."""
     told = {envelope["partitionkey"]: envelope for envelope in latest}
     waiting = [event(key, told.get(key), known, observer, now) for key, known in pending.items()]
     waiting.sort(key=lambda one: (one["notBefore"] is not None, one["notBefore"] or ""))
@@ -46,7 +46,7 @@ def events(
 def event(
     key: str, told: _Json | None, known: Tracked | None, observer: Observer, now: datetime
 ) -> _Json:
-    """One scheduled event: as Azure says it now, or as we last said it."""
+    """One scheduled event: as Azure shows it now, or as we last published it."""
     data = told["data"] if told else {}
     if known is not None:
         body = messages.pending(known.event, observer, now)
@@ -67,7 +67,7 @@ def event(
 
 
 def history(rows: list[_Json]) -> list[_Json]:
-    """CloudEvents with their deliveries; one without an outcome is still waiting."""
+    """CloudEvents with their deliveries; a delivery without an outcome is still waiting."""
     return [
         {
             "cloudevent": row["cloudevent"],

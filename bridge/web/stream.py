@@ -20,7 +20,7 @@ _LINE_END = re.compile(rb"\r\n|\r|\n")
 
 @dataclass(slots=True)
 class Streams:
-    """All open streams: so many and no more; they end when the bridge stops."""
+    """All open streams, up to a limit; they end when the bridge stops."""
 
     most: int = 32
     heartbeat: float = 15.0
@@ -30,7 +30,7 @@ class Streams:
 
     @property
     def count(self) -> int:
-        """Readers that are still there; one that left makes room at once."""
+        """The readers that are still connected; a reader that left makes room immediately."""
         return sum(request.transport is not None for request in self._open.values())
 
     def close(self) -> None:
@@ -45,12 +45,12 @@ class Streams:
 
     @contextmanager
     def place(self, request: web.Request, journal: Journal) -> Generator[asyncio.Event]:
-        """A place for one stream, and the event that wakes it."""
+        """Reserve a place for one stream; yields the event that wakes it."""
         if self.closed:
             raise ProblemDetails(503, "The bridge is stopping.")
         self._wake_departed()
         if self.count >= self.most:
-            sentence = f"There are {self.most} streams already, which is as many as there may be."
+            sentence = f"All {self.most} streams are in use."
             raise ProblemDetails(503, sentence, Retry_After="10")
         with journal.news() as news:
             self._open[news] = request
@@ -61,14 +61,14 @@ class Streams:
 
 
 async def stream(request: web.Request, journal: Journal, streams: Streams) -> web.StreamResponse:
-    """Answer *request* until its reader leaves, stops reading, or the bridge stops."""
+    """Stream until the reader leaves, the reader stops reading, or the bridge stops."""
     with streams.place(request, journal) as news:
         cursor = Cursor(journal)
         await cursor.begin(request.headers.get("Last-Event-ID"))
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
-        # A reader that left is no error; one that does not read is let go, and so are all while the
-        # journal cannot be read. They may come again.
+        # A reader that left is not an error. One that does not read is dropped, and so are all
+        # while the journal cannot be read. They may reconnect.
         with suppress(ConnectionError, TimeoutError, sqlite3.Error):
             await _talk(request, response, cursor, streams, news)
             return response
@@ -115,7 +115,7 @@ def encode(event: CloudEvent) -> bytes:
 class Cursor:
     """A reader's place in the journal.
 
-    Rows get other numbers when the journal is set aside, or its stand-in merged back; ids stay.
+    Row numbers change when the journal is replaced or restored from memory; ids stay.
     """
 
     def __init__(self, journal: Journal) -> None:
@@ -124,10 +124,10 @@ class Cursor:
         self._last: str | None = None
         self._era = self._present()
         self.opening = b""
-        """An id without data: who hears nothing before the connection breaks resumes from there."""
+        """An id without data: a reader that gets nothing else resumes from there."""
 
     async def begin(self, last_id: str | None) -> None:
-        """After *last_id*; when the journal does not hold that, at its first row; else now."""
+        """Begin after *last_id*, or at the first row if it is gone; without an id, begin now."""
         self._era = self._present()
         if last_id is None:
             self._seq, self._last = await self._journal.run(views.head)

@@ -1,4 +1,4 @@
-"""Killed anywhere between an approval and Azure: acted on, once or again without harm, never lost."""
+"""Killed anywhere between an approval and Azure: the approval is never lost, and granted once."""
 
 import asyncio
 import contextlib
@@ -34,7 +34,7 @@ def granted(at: Stage) -> bool:
 
 
 async def story(at: Stage, **fault: int) -> bool:
-    """Two VMs are approved for, one after the other; whether the fault was met on the way."""
+    """Approve for two VMs, one after the other; return whether the fault occurred on the way."""
     topic(at).touch()
     at.world.create(
         name="kept", type="Reboot", notice="1h", starts_after_approval="1h",
@@ -54,7 +54,7 @@ async def story(at: Stage, **fault: int) -> bool:
 
 
 def verdict(at: Stage) -> None:
-    """One release at Azure, one grant and one record for whoever drops duplicates; all read."""
+    """One release at Azure; one grant and one record without duplicates; all messages read."""
     posts = [one for one in at.simulator.truth if one["what"] == "approval"]
     assert [one["status"] for one in posts] == [200] * len(posts)
     assert sum(bool(one["released"]) for one in posts) == 1
@@ -82,14 +82,14 @@ async def attempt(folder: Path, fault: str, number: int) -> bool:
 
 
 async def every(folder: Path, fault: str, numbers: range) -> None:
-    """Side by side, each killed at a place of its own."""
+    """Run them in parallel, each killed at a different place."""
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(attempt(folder / f"{n}", fault, n)) for n in numbers]
     assert [task.result() for task in tasks] == [True] * len(numbers)
 
 
 @pytest.mark.timeout(120)
-async def test_a_kill_around_the_recording_of_a_vote_loses_it_not(tmp_path):
+async def test_a_kill_around_the_recording_of_a_vote_does_not_lose_it(tmp_path):
     await every(tmp_path, "around_ballot", range(1, 5))
 
 
@@ -103,11 +103,11 @@ async def test_a_kill_around_the_post_grants_once(tmp_path):
     await every(tmp_path, "around_post", range(1, 3))
 
 
-# --- given over the control socket ---------------------------------------------------------------
+# --- sent over the control socket ----------------------------------------------------------------
 
 
 async def asks(at: Stage, vm: str) -> str:
-    """A caller who repeats itself, under the same id, until it is answered."""
+    """A caller that repeats its vote under the same id until it gets an answer."""
     said = {"eventId": at.world.find("kept").event.event_id, "resource": vm, "id": f"ready-{vm}"}
     address = control_address(at.state_dir)
     for _ in range(1000):
@@ -144,7 +144,7 @@ async def called(folder: Path, fault: str, number: int) -> bool:
 
 
 @pytest.mark.timeout(120)
-async def test_a_kill_around_a_vote_that_somebody_gave_us_grants_once(tmp_path):
+async def test_a_kill_around_a_local_vote_grants_once(tmp_path):
     places = [("around_ballot", 1), ("around_ballot", 4), ("around_post", 1), ("around_post", 2)]
     async with asyncio.TaskGroup() as group:
         tasks = [

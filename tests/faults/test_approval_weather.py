@@ -1,4 +1,4 @@
-"""Votes in bad weather: Azure answers 429 and 500, or not at all, and the bridge is killed in it."""
+"""Votes in bad weather: Azure answers 429 and 500, or not at all, and the bridge is killed."""
 
 import contextlib
 import json
@@ -30,7 +30,7 @@ WEATHER: dict[str, list[dict[str, Any]]] = {
 
 @contextlib.asynccontextmanager
 async def desk(folder: Path) -> AsyncGenerator[Stage]:
-    """A reboot of two VMs that waits for both, and a bridge that has read of it."""
+    """A reboot of two VMs that needs both approvals, and a bridge that has seen it."""
     path = folder / "votes"
     path.touch()
     source = {"type": "tail", "trust": "transport", "path": str(path)}
@@ -68,7 +68,7 @@ async def granted_once(at: Stage) -> None:
 
 
 @pytest.mark.parametrize("weather", WEATHER)
-async def test_what_is_enough_is_told_until_azure_takes_it(tmp_path, weather):
+async def test_the_start_request_is_repeated_until_azure_accepts_it(tmp_path, weather):
     async with desk(tmp_path) as at:
         await at.start(faults=SOURCE)
         await until(lambda: at.shown, "a first look")
@@ -87,7 +87,7 @@ async def test_a_kill_between_vote_and_post_in_bad_weather_grants_once(tmp_path)
         await granted_once(at)
 
 
-async def test_what_turned_worse_while_the_bridge_was_dead_is_voted_on_anew(tmp_path):
+async def test_an_event_that_got_worse_while_the_bridge_was_dead_needs_new_votes(tmp_path):
     async with desk(tmp_path) as at:
         vote(at)
         await at.start(faults=DIES_BEFORE_ITS_POST)

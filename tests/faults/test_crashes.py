@@ -1,4 +1,4 @@
-"""Killed at any moment, again and again: nothing is lost, nothing is made up."""
+"""Killed at any moment, again and again: nothing is lost, and nothing is invented."""
 
 import asyncio
 import random
@@ -14,8 +14,8 @@ SEED = 20261115
 class Weather:
     """Many overlapping events: announced, changed, put off, started, completed, canceled.
 
-    What is to be canceled is due in an hour, and what is put off is put off to later: so its end
-    can be told from what was seen before, however much of it went by while the bridge was dead.
+    Events to cancel are due in an hour, and postponed events only move later. So the real end of
+    each follows from what was seen before, however long the bridge was dead.
     """
 
     def __init__(self, on: Stage, rng: random.Random) -> None:
@@ -84,14 +84,14 @@ class Weather:
 
 
 async def live_through(folder: Path, kills: int, seed: int, *, quick: bool = False) -> Stage:
-    """Kill and restart in bad weather, then let it clear and the bridge leave in peace."""
+    """Kill and restart in bad weather, then let it clear and stop the bridge in order."""
     rng = random.Random(seed)
     async with stage(folder, quick=quick) as at:
         weather = Weather(at, rng)
         blowing = asyncio.create_task(weather.blow())
         for _ in range(kills):
             await at.start()
-            if rng.random() < 0.8:  # the others may die before they have asked for anything
+            if rng.random() < 0.8:  # the others may die before their first request
                 await at.polled(1)
             await asyncio.sleep(rng.uniform(0, 1))
             await at.kill()
@@ -105,7 +105,7 @@ async def live_through(folder: Path, kills: int, seed: int, *, quick: bool = Fal
 
 
 def the_test_was_one(at: Stage, kills: int) -> None:
-    """Otherwise the judge had nothing to judge."""
+    """Otherwise the judge had nothing to check."""
     what = {record["what"] for record in at.simulator.truth}
     assert what >= {"scheduled", "updated", "started", "completed", "canceled"}
     assert len({one.process for one in at.shown}) > kills // 2
@@ -113,7 +113,7 @@ def the_test_was_one(at: Stage, kills: int) -> None:
 
 
 @pytest.mark.timeout(300)
-async def test_26_kills_at_random_in_two_places_lose_nothing(tmp_path: Path):
+async def test_26_random_kills_of_two_bridges_lose_nothing(tmp_path: Path):
     async def one(seed: int) -> None:
         at = await live_through(tmp_path / f"{seed}", kills=13, seed=seed, quick=True)
         the_test_was_one(at, 13)
@@ -127,7 +127,7 @@ async def test_26_kills_at_random_in_two_places_lose_nothing(tmp_path: Path):
 @pytest.mark.soak
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("seed", [1, 2])
-async def test_100_kills_at_random_lose_nothing(tmp_path: Path, seed: int):
+async def test_100_random_kills_lose_nothing(tmp_path: Path, seed: int):
     at = await live_through(tmp_path, kills=100, seed=seed)
     the_test_was_one(at, 100)
     assert judge(at.simulator.truth, at.shown, at.files) == []

@@ -47,7 +47,7 @@ def text(path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [torn_page, half_of_it, zeros, text])
-async def test_a_corrupt_journal_is_set_aside_and_what_is_pending_said_again(
+async def test_a_corrupt_journal_is_set_aside_and_pending_events_are_published_again(
     tmp_path: Path, damage: Callable[[Path], None]
 ):
     async with stage(tmp_path, quick=True) as at:
@@ -67,7 +67,7 @@ async def test_a_corrupt_journal_is_set_aside_and_what_is_pending_said_again(
             ]
 
 
-async def test_whatever_page_is_torn_the_bridge_goes_on(tmp_path: Path):
+async def test_the_bridge_survives_any_torn_page(tmp_path: Path):
     async with stage(tmp_path, quick=True) as at:
         await with_something_pending(at)
         whole = at.journal.read_bytes()
@@ -87,7 +87,7 @@ async def test_whatever_page_is_torn_the_bridge_goes_on(tmp_path: Path):
             assert after == [1, 1], f"page {number + 1}: {before}, {at.output()}"
 
 
-async def test_a_journal_that_turns_corrupt_under_way_is_set_aside(tmp_path: Path):
+async def test_a_journal_that_becomes_corrupt_while_running_is_set_aside(tmp_path: Path):
     async with stage(tmp_path, quick=True) as at:
         at.world.create(name="kept", type="Reboot", notice="1h", started_for=None)
         await at.start()
@@ -117,7 +117,7 @@ def checkpoint(path: Path) -> None:
     connection.close()
 
 
-async def test_another_vms_journal_is_set_aside_and_its_events_are_not_ours(tmp_path: Path):
+async def test_another_vms_journal_is_set_aside_and_its_events_are_ignored(tmp_path: Path):
     async with stage(tmp_path / "old", quick=True) as old:
         await with_something_pending(old)
         (image,) = old.files[0].parent.glob("state")
@@ -135,7 +135,9 @@ async def test_another_vms_journal_is_set_aside_and_its_events_are_not_ours(tmp_
 
 
 @pytest.mark.parametrize("companion", [False, True], ids=["alone", "with a write-ahead log"])
-async def test_a_newer_journal_is_left_alone_and_the_start_refused(tmp_path: Path, companion: bool):
+async def test_a_newer_journal_is_left_alone_and_the_bridge_refuses_to_start(
+    tmp_path: Path, companion: bool
+):
     async with stage(tmp_path, quick=True) as at:
         await with_something_pending(at)
         newer = sqlite3.connect(at.journal)
@@ -154,7 +156,7 @@ async def test_a_newer_journal_is_left_alone_and_the_start_refused(tmp_path: Pat
 
 
 def content(folder: Path) -> dict[str, bytes]:
-    """All that counts: a log without content says nothing, and -shm is an index of the log."""
+    """All files that matter: an empty log is nothing, and -shm is an index of the log."""
     found = [path for path in folder.glob("journal.db*") if not path.name.endswith("-shm")]
     return {path.name: path.read_bytes() for path in found if path.stat().st_size}
 

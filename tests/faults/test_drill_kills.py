@@ -1,4 +1,4 @@
-"""A rehearsal by the commands themselves, through a kill in its middle: it ends, and Azure hears nothing."""
+"""A drill run by the commands, with a kill in the middle: it ends, and nothing reaches Azure."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ async def seb(at: Stage, *words: str) -> tuple[int, str]:
 
 
 def life(at: Stage) -> list[list[str]]:
-    """What each sink was told of drills, in order, without repeats."""
+    """The CloudEvents about drills at each sink, in order, without repeats."""
     stories = []
     for path in at.files:
         lines = [json.loads(line) for line in path.read_text().splitlines()]
@@ -44,7 +44,7 @@ async def announced(at: Stage) -> str:
 
 
 @pytest.mark.timeout(90)
-async def test_a_drill_outlives_a_kill_and_its_votes_do_too(tmp_path):
+async def test_a_drill_and_its_votes_survive_a_kill(tmp_path):
     async with stage(tmp_path, approvals=APPROVALS) as at:
         await at.start()
         await at.until_said("http.listening")

@@ -9,15 +9,15 @@ from support.bridge_process import Stage, stage
 from support.judge import bodies, judge
 
 AT_ONCE = 8
-"""How many bridges are killed side by side, each under a simulator of its own."""
+"""How many bridges are killed in parallel, each under its own simulator."""
 MOST = 60
 """More places than a short story has."""
 
 
 async def short_story(at: Stage, **fault: int) -> bool:
-    """One event to its completion, another to its cancellation; whether the fault was met.
+    """One event completes, another is canceled; return whether the fault occurred.
 
-    A dead process is followed by a whole one.
+    After a kill, a process without faults follows.
     """
     killed = 0
 
@@ -59,7 +59,7 @@ async def attempt(folder: Path, fault: str, number: int) -> bool:
 
 
 async def sweep(folder: Path, fault: str) -> int:
-    """Go on until a run gets through without meeting its fault; how many did not."""
+    """Continue until a run finishes without its fault; return how many runs had it."""
     for number in range(1, MOST, AT_ONCE):
         numbers = range(number, number + AT_ONCE)
         async with asyncio.TaskGroup() as group:
@@ -82,18 +82,18 @@ async def test_a_kill_between_the_sink_and_the_journal_repeats_and_loses_nothing
 
 
 @pytest.mark.parametrize("number", [1, 3])
-async def test_a_kill_in_the_middle_of_a_line_leaves_no_half_of_it(tmp_path: Path, number: int):
+async def test_a_kill_in_the_middle_of_a_line_leaves_no_partial_line(tmp_path: Path, number: int):
     assert await attempt(tmp_path, "half_line", number)
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])
-async def test_a_kill_while_the_tables_are_made_is_made_good_at_the_next_start(
+async def test_a_kill_while_the_tables_are_created_is_repaired_at_the_next_start(
     tmp_path: Path, number: int
 ):
     assert await attempt(tmp_path, "around_migration", number)
 
 
-async def test_what_was_sent_and_not_noted_is_sent_again_under_the_same_id(tmp_path: Path):
+async def test_what_was_sent_but_not_recorded_is_sent_again_under_the_same_id(tmp_path: Path):
     async with stage(tmp_path, quick=True) as at:
         assert await short_story(at, after_send=1)
         repeated = [len(bodies(path)) - len(set(bodies(path))) for path in at.files]

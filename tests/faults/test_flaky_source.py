@@ -1,4 +1,4 @@
-"""A metadata service on a bad day: errors are not emptiness, and an outage is told once."""
+"""A metadata service on a bad day: errors do not mean empty, and an outage is published once."""
 
 from functools import partial
 from pathlib import Path
@@ -32,7 +32,7 @@ def is_over(at: Stage, fault: LiveFault) -> bool:
     return fault not in at.world.faults.live
 
 
-async def test_no_kind_of_bad_answer_is_taken_for_an_end(tmp_path: Path):
+async def test_no_bad_answer_is_taken_for_the_end_of_an_event(tmp_path: Path):
     async with stage(tmp_path, quick=True, source={"degraded_after": "10m"}) as at:
         at.world.create(name="started", type="Reboot", status="Started", started_for=None)
         at.world.create(name="waiting", type="Reboot", notice="1h", started_for=None)
@@ -53,7 +53,7 @@ async def test_no_kind_of_bad_answer_is_taken_for_an_end(tmp_path: Path):
             assert not told(path, "source.degraded", "source.recovered")
 
 
-async def test_an_outage_is_told_once_and_its_end_once_also_across_a_kill(tmp_path: Path):
+async def test_an_outage_and_its_end_are_published_once_even_across_a_kill(tmp_path: Path):
     async with stage(tmp_path, quick=True, source={"degraded_after": "1s"}) as at:
         at.world.create(name="kept", type="Reboot", notice="1h", started_for=None)
         await at.start(faults={"jitter": 0})
@@ -74,7 +74,7 @@ async def test_an_outage_is_told_once_and_its_end_once_also_across_a_kill(tmp_pa
 
 
 async def test_the_flaky_scenario_from_end_to_end(tmp_path: Path):
-    """Hurried sixtyfold, and so is the bridge: many of the faults wait for a number of requests."""
+    """Sixty times faster, like the bridge: many faults wait for a number of requests."""
     async with stage(
         tmp_path, "flaky", speed=60, quick=True, source={"degraded_after": "1s"}
     ) as at:

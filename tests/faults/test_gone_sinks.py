@@ -1,4 +1,4 @@
-"""A sink that was told to stop: loud, lossless, across kills, reloads and restarts."""
+"""A sink that has to stop: it reports it and loses nothing, across kills, reloads and restarts."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ def has(at: Stage, name: str) -> bool:
     return path.exists() and bool(told(path, "scheduled"))
 
 
-async def test_it_stops_with_one_line_hinders_nobody_and_goes_on_after_a_reload(tmp_path):
+async def test_it_stops_with_one_log_line_delays_no_other_sink_and_resumes_after_a_reload(tmp_path):
     async with stage(tmp_path, quick=True) as at:
         await begin(at)
         await at.until_said("sink.stopped")
@@ -46,7 +46,7 @@ async def test_it_stops_with_one_line_hinders_nobody_and_goes_on_after_a_reload(
         assert await at.stop() == 0
 
 
-async def test_a_kill_around_the_note_of_it_loses_nothing(tmp_path):
+async def test_a_kill_around_the_recording_of_the_stop_loses_nothing(tmp_path):
     async with asyncio.TaskGroup() as side_by_side:
         for number in (1, 2):
             side_by_side.create_task(killed_around_its_note(tmp_path / f"{number}", number))

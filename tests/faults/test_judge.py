@@ -1,4 +1,4 @@
-"""A judge that acquits everybody proves nothing: each wrong must be seen."""
+"""A judge that accepts everything proves nothing: it must find each error."""
 
 import json
 from collections.abc import Callable
@@ -72,7 +72,7 @@ WRONGS = {
 }
 
 
-async def test_the_judge_acquits_the_truth_and_sees_every_wrong(tmp_path: Path):
+async def test_the_judge_accepts_a_correct_stream_and_finds_every_error(tmp_path: Path):
     at = await a_true_story(tmp_path)
     assert judge(at.simulator.truth, at.shown, at.files) == []
     true = {path: path.read_bytes() for path in at.files}

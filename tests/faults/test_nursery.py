@@ -1,4 +1,4 @@
-"""The nursery bears processes like any others, only sooner."""
+"""Forked bridges behave like any other process, but start faster."""
 
 import signal
 from importlib.metadata import version
@@ -8,7 +8,7 @@ from support.bridge_process import stage
 from support.quick_process import bear
 
 
-async def test_what_it_bears_says_and_ends_as_the_command_does(tmp_path: Path):
+async def test_a_forked_bridge_prints_and_exits_like_the_command(tmp_path: Path):
     log = tmp_path / "log"
     assert await (await bear(["--version"], {}, log)).wait() == 0
     assert log.read_text() == f"{version('scheduled-events-bridge')}\n"
@@ -16,7 +16,7 @@ async def test_what_it_bears_says_and_ends_as_the_command_does(tmp_path: Path):
     assert log.read_text().startswith("seb: ")
 
 
-async def test_what_it_bears_is_a_process_that_can_be_killed(tmp_path: Path):
+async def test_a_forked_bridge_is_a_process_that_can_be_killed(tmp_path: Path):
     async with stage(tmp_path, quick=True) as at:
         await at.start()
         await at.polled(1)
@@ -27,7 +27,7 @@ async def test_what_it_bears_is_a_process_that_can_be_killed(tmp_path: Path):
         assert await at.stop() == 0
 
 
-async def test_it_bears_each_with_the_environment_of_the_moment(tmp_path: Path, monkeypatch):
+async def test_each_fork_gets_the_current_environment(tmp_path: Path, monkeypatch):
     monkeypatch.setenv("SEB_CONFIG", str(tmp_path / "from-the-environment.yaml"))
     log = tmp_path / "log"
     assert await (await bear(["check"], {}, log)).wait() == 78

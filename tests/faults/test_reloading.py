@@ -71,7 +71,7 @@ async def test_a_new_sink_begins_with_what_is_pending_now(tmp_path: Path):
         assert [kind(each) for each in transitions(at.files[0])].count("started") == 2
 
 
-async def test_a_sink_that_was_removed_holds_no_rows(tmp_path: Path):
+async def test_a_removed_sink_keeps_no_rows(tmp_path: Path):
     (tmp_path / "blocked").write_text("in the way")
     sinks = {
         "left": file_sink(tmp_path, "left"),

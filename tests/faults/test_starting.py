@@ -1,4 +1,4 @@
-"""A start: the first poll goes ahead, and nothing waits for it for long."""
+"""A start: the first poll comes first, and nothing waits for it for long."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ def in_this_order(at: Stage) -> list[str]:
     return [json.loads(line)["event"] for line in at.output().splitlines()]
 
 
-async def test_the_first_poll_goes_ahead_of_the_api(tmp_path: Path):
+async def test_the_first_poll_comes_before_the_api(tmp_path: Path):
     async with stage(tmp_path) as at:
         at.world.create(name="kept", type="Reboot", notice="1h")
         await at.start()
@@ -24,7 +24,7 @@ async def test_the_first_poll_goes_ahead_of_the_api(tmp_path: Path):
         assert loaded["observer"] == "vm-0", "by then it is known who speaks"
 
 
-async def test_an_endpoint_that_does_not_answer_yet_keeps_nothing_else_waiting(tmp_path: Path):
+async def test_an_endpoint_that_does_not_answer_yet_delays_nothing_else(tmp_path: Path):
     async with stage(tmp_path) as at:
         at.world.fault("delay", delay="1h", paths=["scheduledevents", "instance"])
         await at.start()

@@ -9,7 +9,7 @@ from support.judge import bodies, judge, told
 
 
 def dead_sink(folder: Path) -> dict[str, object]:
-    """A file below something that is no directory; it comes to life when that is removed."""
+    """A file below something that is not a directory; it works once that is removed."""
     (folder / "blocked").write_text("in the way")
     return file_sink(folder / "blocked", "right")
 
@@ -34,7 +34,7 @@ async def test_a_stop_drains_the_sinks_and_ends_with_0(tmp_path: Path, number: s
         assert [len(told(path, "scheduled")) for path in at.files] == [50, 50]
 
 
-async def test_what_a_dead_sink_did_not_get_is_delivered_by_the_next_process(tmp_path: Path):
+async def test_the_next_process_delivers_what_a_dead_sink_did_not_get(tmp_path: Path):
     sinks = {"left": file_sink(tmp_path, "left"), "right": dead_sink(tmp_path)}
     async with stage(tmp_path, sinks=sinks, stop_grace="500ms") as at:
         await with_a_dead_sink(at)
@@ -52,7 +52,7 @@ async def test_what_a_dead_sink_did_not_get_is_delivered_by_the_next_process(tmp
         assert judge(at.simulator.truth, at.shown, at.files) == []
 
 
-async def test_the_second_signal_ends_it_at_once(tmp_path: Path):
+async def test_the_second_signal_ends_it_immediately(tmp_path: Path):
     sinks = {"left": file_sink(tmp_path, "left"), "right": dead_sink(tmp_path)}
     async with stage(tmp_path, sinks=sinks, stop_grace="10m") as at:
         await with_a_dead_sink(at)
@@ -62,7 +62,7 @@ async def test_the_second_signal_ends_it_at_once(tmp_path: Path):
         assert await at.ended() == -signal.SIGTERM
 
 
-async def test_once_ends_with_1_when_something_is_left(tmp_path: Path):
+async def test_once_exits_with_1_when_something_is_left(tmp_path: Path):
     sinks = {"left": file_sink(tmp_path, "left"), "right": dead_sink(tmp_path)}
     async with stage(tmp_path, sinks=sinks, stop_grace="200ms") as at:
         at.world.create(name="kept", type="Reboot", notice="1h")

@@ -1,4 +1,4 @@
-"""A full disk and a directory that is not ours: news goes out from memory, loudly."""
+"""A full disk and a read-only directory: events go out from memory, and the problem is reported."""
 
 import contextlib
 import os
@@ -20,7 +20,7 @@ PROBES = {"listen": None, "probes_listen": "127.0.0.1:0"}
 
 
 async def readiness(at: Stage) -> tuple[int, str]:
-    """The status of /readyz, and what stands in the way."""
+    """The status of /readyz, and the reasons."""
     await at.until_said("http.listening")
     address = at.said("http.listening")[-1]["probes"]
     async with aiohttp.ClientSession() as http, http.get(f"http://{address}/readyz") as answer:
@@ -88,7 +88,7 @@ async def go_through_a_full_disk(
     assert judge(at.simulator.truth, at.shown, at.files) == []
 
 
-async def test_a_full_disk_is_lived_through_in_memory_and_made_good(tmp_path: Path):
+async def test_a_full_disk_is_survived_in_memory_and_recovered(tmp_path: Path):
     with small_disk(tmp_path / "disk") as disk:
         async with stage(tmp_path, state_dir=str(disk), http=PROBES) as at:
             ballast = disk / "ballast"
@@ -113,7 +113,7 @@ def small_disk(path: Path) -> Generator[Path]:
         subprocess.run(["umount", "--lazy", str(path)], check=True)
 
 
-async def test_a_page_limit_is_lived_through_in_memory_and_made_good(tmp_path: Path):
+async def test_a_page_limit_is_survived_in_memory_and_recovered(tmp_path: Path):
     limit = tmp_path / "limit"
     async with stage(tmp_path, http=PROBES) as at:
         await go_through_a_full_disk(
@@ -161,7 +161,7 @@ async def unwritable(**config: Any) -> AsyncGenerator[tuple[Stage, dict[str, int
         shutil.rmtree(folder)
 
 
-async def test_a_directory_that_cannot_be_written_is_said_and_news_goes_out_from_memory():
+async def test_a_read_only_directory_is_reported_and_events_go_out_from_memory():
     async with unwritable(http=PROBES) as (at, faults):
         at.world.create(name="kept", type="Reboot", notice="1h", started_for=None)
         await at.start(faults=faults)
@@ -179,7 +179,7 @@ async def test_a_directory_that_cannot_be_written_is_said_and_news_goes_out_from
         assert not at.journal.exists()
 
 
-async def test_a_journal_that_cannot_be_written_any_more_takes_up_again_when_it_can():
+async def test_a_journal_that_becomes_read_only_resumes_when_it_is_writable_again():
     async with unwritable() as (at, faults):
         if not faults:
             at.state_dir.chmod(0o755)

@@ -23,7 +23,7 @@ BUSES = ("kafka", "mqtt-5", "mqtt-3")
 
 @dataclass
 class Channels:
-    """The sender's end of each channel; the bridge's end bears the same name."""
+    """The sender's end of each channel; the bridge's end has the same name."""
 
     http: aiohttp.ClientSession
     producer: AIOKafkaProducer
@@ -54,7 +54,7 @@ def has_type(message: Message) -> bool:
 
 
 def named(message: Message) -> Iterable[tuple[str, ...]]:
-    """Attributes have no prefix in MQTT, and the content type has a place of its own."""
+    """Attributes have no prefix in MQTT, and the content type is a separate property."""
     for name, value in message.headers:
         if name == "content-type":
             yield name, value
@@ -105,7 +105,7 @@ def posted(at: Stage) -> list[str]:
 
 
 def refusals(at: Stage, via: str, event: str) -> list[str]:
-    """The reasons that were published about one event, or about none that could be read."""
+    """The published reasons for one event, or for messages without a readable event."""
     with contextlib.closing(sqlite3.connect(f"file:{at.journal}?mode=ro", uri=True)) as db:
         sql = "SELECT body FROM outbox WHERE type GLOB '*.approval.refused.v1' ORDER BY seq"
         told = [json.loads(body)["data"] for (body,) in db.execute(sql)]
@@ -129,7 +129,7 @@ async def attack(at: Stage, channels: Channels, targets: dict[str, str]) -> None
             await channels.send(channel, each.make(targets[channel]))
 
 
-async def test_no_attack_through_any_channel_tells_azure_anything(kafka, mosquitto, tmp_path):
+async def test_no_attack_through_any_channel_reaches_azure(kafka, mosquitto, tmp_path):
     async with opened(tmp_path, kafka, mosquitto) as (at, channels):
         targets = {channel: announce(at, f"target-{channel}") for channel in ("http", *BUSES)}
         good = {channel: announce(at, f"good-{channel}") for channel in ("http", *BUSES)}
@@ -151,8 +151,10 @@ async def test_no_attack_through_any_channel_tells_azure_anything(kafka, mosquit
             assert refusals(at, channel, targets[channel]) == expected, channel
 
 
-async def test_what_was_taken_once_is_taken_through_no_channel_again(kafka, mosquitto, tmp_path):
-    """Somebody copies the approval that was withdrawn, and sends it wherever it can be sent."""
+async def test_a_message_taken_once_is_not_taken_again_through_any_channel(
+    kafka, mosquitto, tmp_path
+):
+    """An attacker copies a withdrawn approval, and sends it through every channel."""
     async with opened(tmp_path, kafka, mosquitto) as (at, channels):
         held, good = announce(at, "held"), {channel: announce(at, channel) for channel in BUSES}
         await started(at)

@@ -1,4 +1,4 @@
-"""A flood of votes: what it may cost is bounded, and the bridge goes on with its work meanwhile."""
+"""A flood of votes: its cost is limited, and the bridge continues its work."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -18,7 +18,7 @@ FLOOD, ROOM = 150, 30
 
 @pytest.fixture
 async def one(tmp_path, monkeypatch):
-    """One VM, an event about it, and little room, so that a small flood is one."""
+    """One VM with an event, and low limits, so that a small flood is enough."""
     monkeypatch.setattr("bridge.approvals.assessment.MOST_UNVERIFIED", ROOM)
     monkeypatch.setattr("bridge.approvals.assessment.MOST_WAITING", ROOM)
     async with group(tmp_path, "vm-0") as made:
@@ -49,7 +49,7 @@ async def flood(bridge, make, **how):
     return {name: after[name] - before[name] for name in after}
 
 
-async def test_a_flood_of_names_leaves_as_many_votes_as_there_is_room_for(one):
+async def test_a_flood_of_names_leaves_no_more_votes_than_the_limit(one):
     bridge = await one.bridge(dry_run=True)
     left = await flood(bridge, lambda n: delivery(event_id(one), id=f"{n}", approver=f"a-{n}"))
     assert left["vote"] == left["approval_key"] == ROOM
@@ -57,7 +57,7 @@ async def test_a_flood_of_names_leaves_as_many_votes_as_there_is_room_for(one):
     assert bridge.runtime.status.approvals["refused", "rate-limited"] == FLOOD - ROOM
 
 
-async def test_a_flood_of_events_that_nobody_sees_leaves_nothing_in_the_end(one):
+async def test_a_flood_of_unknown_events_leaves_nothing_in_the_end(one):
     bridge = await one.bridge(early_grace="0s")
     left = await flood(bridge, lambda n: delivery(f"never-{n}", id=f"{n}"))
     await bridge.intake.settle()
@@ -70,7 +70,7 @@ async def test_a_flood_of_events_that_nobody_sees_leaves_nothing_in_the_end(one)
 
 
 @pytest.mark.parametrize("answer_strays", [False, True])
-async def test_a_flood_of_what_nobody_signed_or_can_read_is_counted_and_hardly_answered(
+async def test_a_flood_of_unsigned_or_unreadable_messages_is_counted_and_rarely_answered(
     one, answer_strays
 ):
     bridge = await one.bridge(**RULES, answer_strays=answer_strays)
@@ -84,7 +84,7 @@ async def test_a_flood_of_what_nobody_signed_or_can_read_is_counted_and_hardly_a
     assert (said["refused", "unauthorized"], said["refused", "malformed"]) == (FLOOD, FLOOD)
 
 
-async def test_while_it_lasts_the_bridge_polls_and_a_proved_vote_gets_through(one):
+async def test_during_a_flood_the_bridge_polls_and_a_verified_vote_counts(one):
     bridge = await one.bridge(require={"approvers": ["orders", "billing"]},
                               allow=[*RULES["allow"], {"approver": "anybody"}])  # fmt: skip
     granting = asyncio.create_task(bridge.service.decisions.run())
@@ -111,9 +111,7 @@ async def test_while_it_lasts_the_bridge_polls_and_a_proved_vote_gets_through(on
         await asyncio.gather(pouring, granting, return_exceptions=True)
 
 
-async def test_in_the_long_run_so_many_keys_of_strangers_are_kept_and_all_that_were_proved(
-    one, monkeypatch
-):
+async def test_a_limited_number_of_unverified_keys_and_all_verified_keys_are_kept(one, monkeypatch):
     monkeypatch.setattr("bridge.journal.votes.MOST_KEYS", 10)
     bridge = await one.bridge(**RULES)
     key = event_id(one).upper()
@@ -133,7 +131,7 @@ async def test_in_the_long_run_so_many_keys_of_strangers_are_kept_and_all_that_w
     assert all(proved)
 
 
-async def test_a_vote_that_stands_may_change_though_there_is_no_room_for_more(one):
+async def test_an_existing_vote_may_change_even_at_the_limit(one):
     bridge = await one.bridge(dry_run=True)
     await flood(bridge, lambda n: delivery(event_id(one), id=f"{n}", approver=f"a-{n}"))
     await bridge.hear(event_id(one), approver="a-0", decision="hold", id="changed")

@@ -1,4 +1,4 @@
-"""Whatever bytes come: no answer but those that are named, no exception but those that are named, no vote."""
+"""Random bytes get only documented answers, raise only documented errors, and never make a vote."""
 
 import asyncio
 import json
@@ -60,12 +60,14 @@ HEADS = st.one_of(
     st.just(GOOD.headers),
     st.tuples(NAMES, TEXTS).map(lambda one: [*GOOD.headers, one]),
 )
-"""The headers of a good vote too: it is their body that was never signed."""
+"""The headers of a valid vote too; they never match the random body."""
 
 
 @settings(max_examples=300, deadline=None)
 @given(BODIES, HEADS, st.lists(st.tuples(NAMES, st.binary(max_size=30)), max_size=2))
-def test_the_reader_and_the_prover_raise_what_they_name_and_prove_nobody(body, found, more):
+def test_the_parser_and_the_verifier_raise_only_documented_errors_and_verify_nothing(
+    body, found, more
+):
     headers = [*((name, value.encode()) for name, value in found), *more]
     with suppress(MalformedApproval, NotForUs):
         text, claims = unwrap(body, headers)
@@ -91,7 +93,7 @@ def loop():
         yield runner
 
 
-def test_the_endpoint_never_fails_and_never_takes_what_nobody_signed(loop, tmp_path, monkeypatch):
+def test_the_endpoint_never_fails_and_never_accepts_unsigned_messages(loop, tmp_path, monkeypatch):
     monkeypatch.setattr("bridge.web.limits.Limiter.check", lambda *_: None)
     manager = desk(tmp_path)
     made = loop.run(manager.__aenter__())

@@ -1,4 +1,4 @@
-"""Every attack at the desk, in the words of each channel: refused with its reason, and no harm done."""
+"""Every attack on the intake, in the format of each channel: refused with its reason, harmlessly."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ def in_the_body(found: Message) -> Delivery:
 
 
 class Desk:
-    """One bridge for all of a door's attacks: each leaves it as it was."""
+    """One bridge for all attacks of a channel: each leaves it unchanged."""
 
     def __init__(self, bridge, made, event_id):
         self.bridge, self.made, self.event_id = bridge, made, event_id
@@ -48,7 +48,7 @@ async def desk(tmp_path):
 
 
 async def unharmed(desk):
-    """Nobody was told anything, no vote stands but billing's, and a good one is still taken."""
+    """Azure got nothing, only billing's vote counts, and a valid vote is still accepted."""
     await desk.bridge.consider()
     assert desk.made.posts() == []
     assert [vote.approver for vote in await desk.cast()] == ["billing"]
@@ -73,7 +73,7 @@ async def test_on_a_bus_every_attack_is_refused_with_its_reason(desk, carry):
 
 
 async def answered(desk, message):
-    """What a caller over HTTP is told: that it is nobody, that it makes no sense, or a reason."""
+    """The answer to a local caller: unauthorized, malformed, or refused with a reason."""
     try:
         [outcome] = await desk.bridge.intake.take_local(in_headers(message), "http", None)
     except Unauthorized as error:
@@ -84,7 +84,7 @@ async def answered(desk, message):
     return outcome.reason, outcome.detail
 
 
-async def test_a_local_caller_is_refused_likewise(desk):
+async def test_a_local_caller_is_refused_too(desk):
     for attack in ATTACKS:
         reason, detail = await answered(desk, attack.make(desk.event_id))
         expected = "nobody" if attack.status == 401 else attack.local_reason or attack.reason
@@ -93,8 +93,8 @@ async def test_a_local_caller_is_refused_likewise(desk):
     await unharmed(desk)
 
 
-async def test_attacks_all_at_once_are_refused_all_the_same(desk):
-    """The desk takes one at a time, whoever pushes."""
+async def test_concurrent_attacks_are_refused_too(desk):
+    """The intake takes one message at a time."""
     take = desk.bridge.intake.take
     crowd = [
         take(carry(attack.make(desk.event_id)), "bus", must_sign=True)
@@ -108,8 +108,8 @@ async def test_attacks_all_at_once_are_refused_all_the_same(desk):
     await unharmed(desk)
 
 
-async def test_what_is_not_signed_names_whom_it_likes_and_is_nobody(desk):
-    """On a channel of trust a name that is proved elsewhere is not believed for the mere word."""
+async def test_an_unsigned_message_cannot_use_a_verified_name(desk):
+    """On a trusted channel, a name that others prove by signature needs a proof."""
     for name in ("orders", "billing", "Orders", "uid 0", "auto", "sink:pager", "\u043erders"):
         said = b'{"eventId": "%b", "approver": "%b"}' % (desk.event_id.encode(), name.encode())
         await desk.bridge.intake.take(Delivery(said), "bus")
@@ -117,8 +117,8 @@ async def test_what_is_not_signed_names_whom_it_likes_and_is_nobody(desk):
     await unharmed(desk)
 
 
-async def test_nobody_uses_up_the_ids_of_a_proved_name(tmp_path):
-    """Whoever guesses the next id of orders and its name as a source must not make it mute."""
+async def test_an_attacker_cannot_use_up_the_ids_of_a_verified_name(tmp_path):
+    """An attacker who guesses the next id and the source name of orders cannot block its votes."""
     async with group(tmp_path, "vm-0") as made:
         event_id = made.world.create(name="e", type="Reboot", notice="1h").event.event_id
         bridge = await made.bridge(allow=[ORDERS.entry(), {"approver": "helper"}], dry_run=True)

@@ -1,4 +1,4 @@
-"""One table of what an attacker may send, for every channel that carries a body and a signature."""
+"""A table of attacks, for every channel that carries a body and a signature."""
 
 import base64
 import hashlib
@@ -33,30 +33,30 @@ RULES: dict[str, Any] = {
         CLERK.entry(via="control"),
     ],
 }
-"""When billing has approved, a single vote that passes for one of orders tells Azure."""
+"""Once billing has approved, one vote that passes for orders' is enough for a StartRequest."""
 
 Headers = list[tuple[str, str]]
 
 
 @dataclass(frozen=True)
 class Message:
-    """What is sent: each channel has its own way to carry the headers."""
+    """A message to send; each channel carries the headers in its own way."""
 
     body: bytes
     headers: Headers
 
     def wrapped(self) -> bytes:
-        """For a channel without headers; a name that occurs twice stays twice."""
+        """The message for a channel without headers; a repeated name stays repeated."""
         pairs = [*self.headers, ("payload", self.body.decode())]
         return f"{{{', '.join(f'{json.dumps(k)}: {json.dumps(v)}' for k, v in pairs)}}}".encode()
 
 
 @dataclass(frozen=True)
 class Attack:
-    """What it is, and how it is refused: on a bus with a reason, over HTTP with a status too.
+    """An attack and its expected refusal: a reason on a bus, and a status over HTTP.
 
-    A reason of None is a message that is not answered. *headers* is whether it is made of headers,
-    and so cannot be sent where there are none.
+    A reason of None means that the message is not answered. *headers* says that the attack is in
+    the headers, so it cannot be sent on a channel without them.
     """
 
     name: str
@@ -69,7 +69,7 @@ class Attack:
 
 
 def signed(who: Signer, event_id: str, name: str, age: float = 0.0, **said: Any) -> Message:
-    """Its name is its reason too: what cannot be read is known by its bytes alone."""
+    """The name is the reason too: an unreadable message is known only by its bytes."""
     body = json.dumps({"eventId": event_id, "reason": name, **said}).encode()
     return Message(body, list(who.headers(body, name, age).items()))
 
@@ -135,7 +135,7 @@ def _too_many(event: str) -> Message:
 
 
 def _confused(event: str) -> Message:
-    """An HMAC with the public key as its secret: who takes the kind from the message believes it."""
+    """An HMAC with the public key as its secret: it fools a verifier that trusts the stated kind."""
     found = signed(ORDERS, event, "confused")
     named = dict(found.headers)
     public = base64.b64decode(ORDERS.entry()["keys"][0]["ed25519"].removeprefix("whpk_"))

@@ -1,4 +1,4 @@
-"""Votes and approvals for tests: likely ones, unless told otherwise."""
+"""Votes and approvals for tests, with typical values by default."""
 
 import json
 from typing import Any
@@ -10,7 +10,7 @@ from bridge.policy.votes import Announced, Vote
 
 
 def cast(**changes: Any) -> Vote:
-    """This VM is ready, says its own service, at noon, about the usual event as it stands then."""
+    """This VM's own service approves the usual event at noon."""
     event = scheduled_event()
     usual: dict[str, Any] = {
         "event_key": event.key,
@@ -28,7 +28,7 @@ def cast(**changes: Any) -> Vote:
 
 
 def delivery(event_id: str | None = None, **said: Any) -> Delivery:
-    """What somebody publishes, as plain JSON; transport keys begin with an underscore."""
+    """A published approval as plain JSON; transport keys begin with an underscore."""
     transport = {name[1:]: said.pop(name) for name in list(said) if name.startswith("_")}
     body = {**({"eventId": event_id} if event_id else {}), **said}
     return Delivery(json.dumps(body).encode(), **transport)

@@ -32,7 +32,7 @@ from bridge.source.poller import Poller
 
 Post = Callable[..., Coroutine[Any, Any, Accepted | SourceProblem]]
 HURRIED = 500
-"""Requests a second: these tests have no time for Azure's five."""
+"""Requests per second: Azure's limit of five is too slow for these tests."""
 
 
 def make_config(folder: Path, endpoint: str, source: dict[str, Any], **approvals: Any) -> Config:
@@ -61,7 +61,7 @@ async def _unreachable(*_: object) -> SourceProblem:
 
 @dataclass(slots=True)
 class Azure:
-    """The way to Azure: the simulator's, until a test puts another in its place."""
+    """The metadata client: the simulator's, until a test replaces it."""
 
     approve: Post = _unreachable
     rereads: int = 0
@@ -72,7 +72,7 @@ class Azure:
 
 @dataclass(slots=True)
 class Bridge:
-    """One VM's bridge, moved by hand: it polls, takes and considers when a test says so."""
+    """One VM's bridge, driven by hand: it polls, takes votes and decides when a test says so."""
 
     runtime: Runtime
     metadata: Metadata
@@ -107,7 +107,7 @@ class Bridge:
         return problem
 
     async def hear(self, event_id: str | None = None, **said: Any) -> None:
-        """Somebody publishes an approval, and this bridge takes it."""
+        """Give this bridge a published approval."""
         await self.intake.take(delivery(event_id, **said), "bus")
 
     async def consider(self) -> None:
@@ -148,13 +148,13 @@ class Group:
         return self.simulator.world
 
     def posts(self) -> list[dict[str, Any]]:
-        """What Azure was told, as the truth has it."""
+        """The approvals that the simulated Azure received."""
         return [one for one in self.simulator.truth if one["what"] == "approval"]
 
     async def bridge(
         self, vm: str = "vm-0", source: dict[str, Any] | None = None, **approvals: Any
     ) -> Bridge:
-        """Start a bridge; one with a name that was there before goes on with its journal."""
+        """Start a bridge; one with an earlier name continues with its journal."""
         endpoint = self.simulator.endpoints[vm]
         config = make_config(self.folder / vm, endpoint, source or {}, **approvals)
         journal = Journal(self.folder / vm / "journal.db")
@@ -206,7 +206,7 @@ async def grant_state(bridge: Bridge, key: str, life: int = 1) -> GrantState | N
 
 @asynccontextmanager
 async def deciding(bridge: Bridge) -> AsyncGenerator[None]:
-    """The bridge looks by itself at whatever is news."""
+    """Let the bridge decide on its own after every change."""
     task = asyncio.create_task(bridge.service.decisions.run())
     try:
         yield

@@ -20,7 +20,7 @@ from bridge.simulator.world.world import World
 COMMAND = (str(Path(sys.executable).with_name("seb")),)
 FAULTY = (sys.executable, "-P", str(Path(__file__).with_name("faulty_bridge.py")))
 PATIENCE = 45.0
-"""How long anything is waited for on a machine that is busy; nothing here should take a tenth."""
+"""The longest wait on a busy machine; nothing here should take a tenth of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Stage:
     simulator: Simulator
     config: dict[str, Any]
     quick: bool = False
-    """Whether its processes come from the nursery, for tests that start many."""
+    """Whether its processes are forks, for tests that start many."""
     shown: list[Shown] = field(default_factory=list)
     number: int = 0
     _process: asyncio.subprocess.Process | QuickProcess | None = None
@@ -64,7 +64,7 @@ class Stage:
 
     @property
     def process(self) -> asyncio.subprocess.Process | QuickProcess:
-        """The present one, or the last."""
+        """The current process, or the last one."""
         assert self._process is not None, "no process was started"
         return self._process
 
@@ -92,7 +92,7 @@ class Stage:
         return self.folder / "config.yaml"
 
     async def start(self, *more: str, faults: dict[str, Any] | None = None) -> None:
-        """Start a process, the command itself or the one that hurts itself as *faults* says."""
+        """Start the command itself, or one with *faults* built in."""
         self.number += 1
         words = ["run", "-c", str(self._file), *more]
         if self.quick:
@@ -110,7 +110,7 @@ class Stage:
         return await self.ended()
 
     async def beside(self) -> tuple[int, str]:
-        """What a second process comes to, and what it says, while the first one runs."""
+        """The exit code and output of a second process while the first one runs."""
         process = await asyncio.create_subprocess_exec(
             *COMMAND, "run", "-c", str(self._file),
             stdin=asyncio.subprocess.DEVNULL,
@@ -131,7 +131,7 @@ class Stage:
             return await self.process.wait()
 
     async def kill(self) -> None:
-        """As the kernel would, without a word."""
+        """Kill it with SIGKILL, as the kernel would."""
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError):
                 self.process.kill()
@@ -141,7 +141,7 @@ class Stage:
         self.process.send_signal(number)
 
     async def stop(self) -> int:
-        """As an operator would; the exit code. A process that was killed before may be gone."""
+        """Stop it as an operator would; return the exit code. A killed process may be gone already."""
         with contextlib.suppress(ProcessLookupError):
             self.signal(signal.SIGTERM)
         return await self.ended()
@@ -162,11 +162,11 @@ class Stage:
         return self.folder / f"bridge-{number}.log"
 
     def output(self) -> str:
-        """All that the present process said."""
+        """The output of the current process."""
         return self._log(self.number).read_text("utf-8", "replace")
 
     def said(self, event: str) -> list[dict[str, Any]]:
-        """The log records of that name, of the present process."""
+        """The log records of that name, from the current process."""
         records = [json.loads(line) for line in self.output().splitlines() if line[:1] == "{"]
         return [record for record in records if record["event"] == event]
 

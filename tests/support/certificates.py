@@ -33,7 +33,7 @@ class Certificates:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.authority = directory / "ca.crt"
-        self.other_authority = directory / "other-ca.crt"  # has signed nobody but other_client
+        self.other_authority = directory / "other-ca.crt"  # has signed only other_client
         self.server = self.identity("server")
         self.expired_server = self.identity("expired-server")
         self.wrong_host_server = self.identity("wrong-host-server")
@@ -46,7 +46,7 @@ class Certificates:
         return Identity(*(stem.with_suffix(end) for end in (".crt", ".key", ".pem")))
 
     def context(self, identity: Identity | None = None) -> ssl.SSLContext:
-        """What a client connects with that trusts this authority and checks the host name."""
+        """A client's TLS context that trusts this authority and checks the host name."""
         context = ssl.create_default_context(cafile=self.authority)
         if identity is not None:
             context.load_cert_chain(identity.certificate, identity.key)
@@ -54,7 +54,7 @@ class Certificates:
 
 
 def issue(directory: Path) -> Certificates:
-    """Make an authority, and what it has signed, in a folder of their own."""
+    """Make an authority and the certificates it signs, in one folder."""
     directory.mkdir(parents=True, exist_ok=True)
     files = Certificates(directory)
     authority, other = trustme.CA(), trustme.CA()

@@ -1,4 +1,4 @@
-"""What Slack, Teams and PagerDuty take, transcribed from their public docs, and texts that mean ill."""
+"""What Slack, Teams and PagerDuty accept, transcribed from their public docs, and hostile texts."""
 
 import json
 import re

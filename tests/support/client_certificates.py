@@ -85,7 +85,7 @@ async def certified_polls(
 async def ask(
     made: Polls, files: Files, shown: Identity | None, method: str, path: str, **more: Any
 ) -> tuple[int, Any]:
-    """As a client that shows this certificate, or none."""
+    """A client session with this certificate, or without one."""
     context = ssl.create_default_context(cafile=files.ca)
     if shown is not None:
         context.load_cert_chain(shown.certificate, shown.key)
@@ -107,6 +107,6 @@ async def vote(
 
 
 async def standing(made: Polls) -> list[tuple[str, bool, str]]:
-    """Who has a vote on the event, whether that is verified, and how it came."""
+    """The votes on the event: who, whether verified, and by which channel."""
     found = await made.journal.run(lambda store: votes(store, EVENT_ID, 1))
     return [(one.approver, one.verified, one.via) for one in found]

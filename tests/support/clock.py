@@ -21,7 +21,7 @@ class ShiftedClock(Clock):
 
 @dataclass(slots=True)
 class StillClock(Clock):
-    """A clock that goes only when a test moves it."""
+    """A clock that moves only when a test moves it."""
 
     moment: datetime = field(default_factory=lambda: datetime.now(UTC))
 

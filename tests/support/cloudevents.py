@@ -1,4 +1,4 @@
-"""CloudEvents to send in tests: valid, structured, told apart by a number."""
+"""CloudEvents to send in tests: valid, structured, numbered."""
 
 import json
 from collections.abc import Mapping

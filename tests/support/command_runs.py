@@ -1,4 +1,4 @@
-"""The command sink as its tests use it: settings for a program or a script, and what became of it."""
+"""The command sink as its tests use it: settings for a program or a script, and its result."""
 
 import asyncio
 from typing import Any
@@ -24,6 +24,6 @@ async def outcomes(settings: SinkSettings, *cloudevents: CloudEvent) -> list[Res
 
 
 async def outcome(settings: SinkSettings) -> Result:
-    """Of one CloudEvent like any other."""
+    """The result for one typical CloudEvent."""
     [result] = await outcomes(settings, make())
     return result

@@ -1,4 +1,4 @@
-"""A server from Debian in a process of its own: on the same ports, started, stopped, killed."""
+"""A server from Debian in its own process: started, stopped and killed on the same ports."""
 
 import contextlib
 import fcntl
@@ -73,13 +73,13 @@ class Daemon:
         )
 
     def stop(self) -> None:
-        """In order: it may say goodbye and save what it keeps."""
+        """Stop it in order: it may disconnect and save its data."""
         assert self.process is not None
         self.signal(signal.SIGTERM)
         self.process.wait(START)
 
     def kill(self) -> None:
-        """As a power cut does. Does nothing to one that is dead."""
+        """Kill it, as a power cut would. Does nothing if it is dead."""
         if self.process is not None:
             lifeline.kill(self.process)
             self._until(lambda: not self.alive)
@@ -89,9 +89,9 @@ class Daemon:
 
     @property
     def alive(self) -> bool:
-        """It is not our child; a zombie is not alive, for its connections are closed.
+        """Whether it runs. It is not our child; a zombie is not alive, because its connections are closed.
 
-        They are once all its threads have ended: the first one may be dead before the others.
+        They close once all its threads have ended: the first may end before the others.
         """
         with contextlib.suppress(OSError, ValueError):
             process = Path(f"/proc/{int(self.pid.read_text())}")
@@ -100,7 +100,7 @@ class Daemon:
         return False
 
     def until(self, condition: Callable[[], bool]) -> None:
-        """Return once it is so; raise `DaemonFailed` if it ends before, or takes too long."""
+        """Return once the condition holds; raise `DaemonFailed` if it ends first, or takes too long."""
         self._until(lambda: not self.runs or condition())
         if not self.runs:
             raise DaemonFailed(f"It ended:\n{self.tail()}")

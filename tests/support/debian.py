@@ -44,7 +44,7 @@ async def run_tool(
 
 @functools.cache
 def _find(name: str, package: str) -> Path:
-    # Debian keeps servers in folders that are not on everybody's PATH.
+    # Debian keeps servers in folders that are not on every user's PATH.
     path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin"])
     found = shutil.which(name, path=path)
     if found is None:

@@ -21,7 +21,7 @@ async def left(journal: Journal, sink: str = "sink") -> list[str]:
 
 
 async def comes_to(journal: Journal, expected: list[str], sink: str = "sink") -> None:
-    """The far side has it a moment before the journal knows."""
+    """Wait: the receiver has it a moment before the journal knows."""
     async with asyncio.timeout(20):
         while await left(journal, sink) != expected:
             await asyncio.sleep(0.002)

@@ -1,6 +1,6 @@
-"""A clerk who keeps a bridge's books by hand, naively, and shares no code with what it checks.
+"""A naive model of a bridge's votes that shares no code with what it checks.
 
-It is told what the bridge was shown and what it took, in that order, and says what may be POSTed.
+It gets the same documents and messages as the bridge, in the same order, and says what may be POSTed.
 """
 
 from dataclasses import dataclass, field, replace
@@ -22,7 +22,7 @@ ALLOW = [
 
 @dataclass(frozen=True)
 class Said:
-    """One message: somebody, who has proved that name, claims it or pretends to it."""
+    """One message; its sender has proved the name, claims it, or forges it."""
 
     number: int
     event: str
@@ -39,7 +39,7 @@ class Said:
 
 @dataclass(frozen=True)
 class Entry:
-    """A line in the books: a vote that counts, since when, and what it was about."""
+    """A vote that counts, since when, and the event as it was then."""
 
     said: Said
     at: datetime
@@ -62,7 +62,7 @@ def worse(before: ScheduledEvent, now: ScheduledEvent) -> bool:
 
 @dataclass
 class Clerk:
-    """The books of one bridge."""
+    """The votes of one bridge."""
 
     vm: str
     policy: Any
@@ -78,7 +78,7 @@ class Clerk:
     duties: dict[tuple[str, int], None] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
 
-    # --- what it is told ---------------------------------------------------------------------
+    # --- its input ---------------------------------------------------------------------------
 
     def sees(self, shown: dict[str, ScheduledEvent]) -> None:
         for name in set(self.view) - set(shown):
@@ -105,7 +105,7 @@ class Clerk:
             self.waiting.append((said, now))
 
     def looks(self, now: datetime) -> None:
-        """What has lapsed goes; who was due, and is too late, has failed."""
+        """Drop lapsed votes; a StartRequest that was due and is too late has failed."""
         self._settle(now)
         for key in list(self.duties):
             event = self.view.get(key[0])
@@ -122,11 +122,11 @@ class Clerk:
                 self._reckon(name, now, due=self.allows(name, now))
 
     def is_granted(self, name: str) -> None:
-        """Azure was told, and took it."""
+        """Azure has accepted the StartRequest."""
         self.granted.add((name, self.life(name)))
         self.duties.pop((name, self.life(name)), None)
 
-    # --- what it makes of it -----------------------------------------------------------------
+    # --- its state ---------------------------------------------------------------------------
 
     def life(self, name: str) -> int:
         return self.lives.get(name, 1)
@@ -190,7 +190,7 @@ class Clerk:
         self.book(name)[:] = [one for one in self.book(name) if one.voter not in gone]
 
     def _reckon(self, name: str, now: datetime, *, due: bool) -> None:
-        """Whose turn it is, is due when it is enough; whoever was due is not when it is not."""
+        """A StartRequest is due on our turn if the votes are enough, and no longer due if they are not."""
         key = (name, self.life(name))
         if key in self.granted:
             return
@@ -199,10 +199,10 @@ class Clerk:
         elif due:
             self.duties[key] = None
 
-    # --- what it says ------------------------------------------------------------------------
+    # --- its output --------------------------------------------------------------------------
 
     def turn(self, name: str) -> int | None:
-        """At once when we lead, or when somebody approved here and nowhere else."""
+        """0 if we lead, or if a vote was sent only to us."""
         event = self.view[name]
         if self.vm not in event.resources:
             return None
@@ -210,7 +210,7 @@ class Clerk:
         return 0 if here else event.resources.index(self.vm)
 
     def allows(self, name: str, now: datetime) -> bool:
-        """Enough now, and so long ago that those who go before us have had their time."""
+        """Whether the votes are enough, and were enough when our turn began."""
         event = self.view.get(name)
         if event is None or event.status == "Started" or (turn := self.turn(name)) is None:
             return False
@@ -218,14 +218,14 @@ class Clerk:
         return self.enough(name, now, now) and self.enough(name, then, then)
 
     def demands(self, name: str, now: datetime) -> bool:
-        """It must be POSTed: it is allowed, and nothing was said since our turn came."""
+        """Whether it must be POSTed: it is allowed, and nothing has changed since our turn began."""
         if not self.allows(name, now) or (turn := self.turn(name)) is None:
             return False
         then = now - turn * TAKEOVER
         return all(one.at <= then for one in self.book(name))
 
     def enough(self, name: str, then: datetime, now: datetime) -> bool:
-        """Whether what had been said until *then* is enough for the event as it is."""
+        """Whether the votes until *then* are enough for the event as it is."""
         book = [one for one in self.book(name) if one.at <= then]
         last = list({one.voter: one for one in book}.values())
         if any(self._holds(one, last, now) for one in last):

@@ -1,4 +1,4 @@
-"""The programs in `examples/`, run as a stranger would: in a process, told by the environment alone."""
+"""The programs in `examples/`, run as a user would: in a process, configured by the environment."""
 
 import asyncio
 import contextlib
@@ -17,18 +17,18 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def loaded(name: str, **environment: str) -> dict[str, Any]:
-    """The names of a program that was read, and not run."""
+    """The names in a program that is loaded but not run."""
     with mock.patch.dict(os.environ, environment):
         return runpy.run_path(str(EXAMPLES / name))
 
 
 def plain(**environment: str) -> dict[str, str]:
-    """Nothing of ours but the PATH: no proxy, no token."""
+    """An environment with only our PATH: no proxy, no token."""
     return {"PATH": os.environ["PATH"], **environment}
 
 
 async def ran(*command: str | Path, **environment: str) -> tuple[int, str]:
-    """The exit code of a program that ends, and what it said."""
+    """The exit code and output of a program that ends."""
     async with started(*command, **environment) as process:
         async with asyncio.timeout(30):
             await process.reading
@@ -38,7 +38,7 @@ async def ran(*command: str | Path, **environment: str) -> tuple[int, str]:
 
 @dataclass
 class Example:
-    """A program that runs, and what it has said so far."""
+    """A running program, and its output so far."""
 
     process: asyncio.subprocess.Process
     lines: list[str] = field(default_factory=list)
@@ -62,7 +62,7 @@ class Example:
 
 @contextlib.asynccontextmanager
 async def started(*command: str | Path, **environment: str) -> AsyncGenerator[Example]:
-    """Killed without a word when left."""
+    """Run a program; kill it on exit."""
     process = await asyncio.create_subprocess_exec(
         *command,
         env=plain(**environment),

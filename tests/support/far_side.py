@@ -1,4 +1,4 @@
-"""A sink whose far side does what the test says: it takes, refuses, breaks, hangs, and really awaits."""
+"""A sink that does what the test says: it accepts, refuses, breaks or hangs, and records it all."""
 
 import asyncio
 import contextlib
@@ -14,7 +14,7 @@ from bridge.runtime.status import SinkStatus
 
 @dataclass
 class FarSide:
-    """`judge` says what becomes of one CloudEvent; it may raise, which breaks the whole batch."""
+    """`judge` returns the result for one CloudEvent; if it raises, the whole batch fails."""
 
     judge: Callable[[CloudEvent], Result | Awaitable[object]] = lambda _: None
     entering: Callable[[], Any] = lambda: None

@@ -1,4 +1,4 @@
-"""Runs `seb` with faults inside that no outside can bring about at an exact place.
+"""Runs `seb` with built-in faults at exact places, which cannot be caused from outside.
 
 The first argument is a JSON object of faults, the others are those of `seb`.
 """
@@ -34,7 +34,7 @@ def die() -> None:
 
 
 def replace(owner: Any, name: str, by: object) -> None:
-    """Put *by* where a class or a module has something else under that name."""
+    """Replace an attribute of a class or a module."""
     setattr(owner, name, by)
 
 
@@ -53,7 +53,7 @@ def before_commit(number: int) -> None:
 
 
 def after_commit(number: int) -> None:
-    """Die when the n-th transaction is committed, before anybody hears of it."""
+    """Die when the n-th transaction is committed, before its caller knows."""
     original, count = Store.transaction, itertools.count(1)
 
     @contextmanager
@@ -85,7 +85,7 @@ def around_migration(number: int) -> None:
 
 
 def after_send(number: int) -> None:
-    """Die when the n-th batch is with the sink, and the journal does not know it yet."""
+    """Die when the sink has the n-th batch, before it is recorded in the journal."""
     original, count = Dispatcher._judge, itertools.count(1)
 
     async def judge(self: Dispatcher, rows: Any, results: Any) -> Any:
@@ -133,7 +133,7 @@ def around_settle(number: int) -> None:
 
 
 def gone(flag: str) -> None:
-    """While *flag* is there, the file sink `left` is told that nothing more is wanted."""
+    """While *flag* exists, the file sink `left` reports that its receiver wants nothing more."""
     original = LineFile.append
 
     def append(self: LineFile, lines: bytes) -> None:
@@ -215,7 +215,7 @@ def around_ballot(number: int) -> None:
 
 
 def around_post(number: int) -> None:
-    """Die before Azure is told (1), or when it has answered and nobody wrote it down (2)."""
+    """Die before the POST to Azure (1), or after its answer but before it is recorded (2)."""
     original = Metadata.approve
 
     async def approve(self: Metadata, *given: Any) -> Any:
@@ -229,9 +229,9 @@ def around_post(number: int) -> None:
 
 
 def user(number: int) -> None:
-    """Go on as somebody who is not root.
+    """Continue as a user that is not root.
 
-    All that is found or imported later is found now: whoever that is may not see where it stands.
+    Import everything now: that user may not be able to read the files later.
     """
     late = (
         "bridge.cli.commands.run",
@@ -258,7 +258,7 @@ def user(number: int) -> None:
 
 
 def jitter(seconds: float) -> None:
-    """How much later than configured an outage may be told."""
+    """How much later than configured an outage may be published."""
     bridge.source.poller.JITTER = seconds
 
 

@@ -8,7 +8,7 @@ from aiohttp import web
 
 @asynccontextmanager
 async def impostor(answer: Callable[[], web.Response]) -> AsyncGenerator[int]:
-    """Every request gets what *answer* makes; the port is yielded."""
+    """Answer every request with *answer*; yields the port."""
 
     async def handle(_: web.Request) -> web.Response:
         return answer()

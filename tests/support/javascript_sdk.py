@@ -1,4 +1,4 @@
-"""The CloudEvents SDK for JavaScript: what our messages say to somebody else, and theirs to us."""
+"""The CloudEvents SDK for JavaScript: it reads our messages, and we read its messages."""
 
 import asyncio
 import functools

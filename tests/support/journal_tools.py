@@ -41,7 +41,7 @@ def offered(store: Store, sink: str, limit: int = 500, blocked: Iterable[str] = 
 
 
 def everything(store: Store, sink: str) -> list[str]:
-    """All that the sink has not settled, in the order in which it would get it, nothing settled."""
+    """Everything that the sink has not settled, in order of delivery."""
     rows = store.connection.execute(
         """SELECT o.id FROM outbox o LEFT JOIN delivery d ON d.sink = ?1 AND d.seq = o.seq
         WHERE o.seq > (SELECT low FROM sink WHERE name = ?1) AND d.how IS NULL ORDER BY o.seq""",

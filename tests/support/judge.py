@@ -1,16 +1,16 @@
-"""Compares what the bridge wrote with what really happened; shares no code with what it judges.
+"""Compares what the bridge wrote with what really happened; shares no code with what it checks.
 
-`judge` gives a list of complaints in sentences. What it demands is what the contract promises:
+`judge` returns a list of errors in sentences. It checks what the contract promises:
 
-- a state in a document that the bridge surely took in is published, and so is the end of every
-  event that it surely saw, as what it was;
-- nothing is published that did not happen, and no end but the true one;
-- each id follows from the recipe and always stands for the same bytes;
+- a state in a document that the bridge certainly committed is published, and so is the end of
+  every event that it certainly saw;
+- nothing is published that did not happen, and no other end than the real one;
+- each id follows from its content, and always stands for the same bytes;
 - per scheduled event all files have the same CloudEvents in the same order, and a repetition
-  comes at once or not at all.
+  comes immediately or not at all.
 
-A document was surely taken in when the process that read it asked for another one: it commits
-before it asks again. The last one before a kill may have been taken in or not.
+A document is certainly committed when the process that read it asks for another one: it commits
+before it asks again. The last document before a kill may or may not be committed.
 """
 
 import hashlib
@@ -36,7 +36,7 @@ COARSE = timedelta(seconds=2)
 
 
 def judge(truth: Sequence[Json], shown: Sequence[Shown], files: Sequence[Path]) -> list[str]:
-    """All complaints; an empty list is an acquittal."""
+    """All errors; an empty list means that everything is correct."""
     if len(files) < 2:
         return [f"there should be two files, and there are {len(files)}"]
     return [
@@ -49,14 +49,14 @@ def judge(truth: Sequence[Json], shown: Sequence[Shown], files: Sequence[Path]) 
 
 
 def bodies(path: Path) -> list[bytes]:
-    """Whole lines only; an unfinished last one is a complaint of its own."""
+    """Complete lines only; an unfinished last line is an error of its own."""
     *whole, rest = path.read_bytes().split(b"\n")
     assert rest == b"", f"{path.name} ends in an unfinished line"
     return whole
 
 
 def as_lines(envelopes: Iterable[Json], path: Path) -> Path:
-    """What came another way, as a file sink would have written it."""
+    """CloudEvents from another transport, as a file sink would have written them."""
     path.write_text("".join(f"{json.dumps(each, sort_keys=True)}\n" for each in envelopes))
     return path
 
@@ -104,7 +104,7 @@ def in_order(files: Sequence[Path]) -> Iterator[str]:
 
 
 def _stories(path: Path) -> dict[str, list[Json]]:
-    """For each scheduled event what was told of it, repetitions at once taken as one."""
+    """The CloudEvents of each scheduled event; immediate repetitions count as one."""
     found: dict[str, list[Json]] = {}
     for each in transitions(path):
         found.setdefault(each["subject"], []).append(each)
@@ -147,7 +147,7 @@ def _state_shown(event: ScheduledEvent) -> State:
 
 
 def truthful(truth: Sequence[Json], path: Path) -> Iterator[str]:
-    """Each CloudEvent tells something that had happened when it was told."""
+    """Each CloudEvent describes something that had happened when it was published."""
     for each in transitions(path):
         if not any(_tells(each, record) for record in truth):
             yield f"{kind(each)} of {each['subject']} at {each['time']} is not true"
@@ -182,7 +182,7 @@ def surely_taken_in(shown: Sequence[Shown]) -> list[Document]:
 
 
 def complete(truth: Sequence[Json], shown: Sequence[Shown], path: Path) -> Iterator[str]:
-    """What the bridge surely saw, it says; what it saw no more has the end that it had."""
+    """Everything that the bridge certainly saw is published, and every event has its real end."""
     sure = surely_taken_in(shown)
     stories = _stories(path)
     for document in sure:

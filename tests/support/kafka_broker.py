@@ -1,7 +1,7 @@
 """Kafka for the tests: one broker that all of them share, and clusters whose nodes may be killed.
 
-It is Apache Kafka where Java is to be had, the broker that SEB_TEST_KAFKA names, or else librdkafka's
-in-memory cluster. What a test needs and a broker lacks, the test is skipped for, with the reason.
+It is Apache Kafka if Java is available, the broker that SEB_TEST_KAFKA names, or else librdkafka's
+in-memory cluster. A test that needs something the broker lacks is skipped, with the reason.
 """
 
 import asyncio
@@ -97,7 +97,7 @@ class Cluster(Broker):
     nodes: Processes | MockCluster = field(kw_only=True)
 
     async def kill(self, node: int) -> None:
-        """As a power cut does."""
+        """Kill the node, as a power cut would."""
         await asyncio.to_thread(self.nodes.kill, node)
 
     async def restart(self, node: int) -> None:
@@ -106,7 +106,7 @@ class Cluster(Broker):
 
 
 def unsecured_token(user: str, lifetime: float = 3600) -> str:
-    """A token that the OAUTHBEARER listeners take at its word; negative lifetimes have run out."""
+    """A token that the OAUTHBEARER listeners accept unverified; a negative lifetime has expired."""
     now = time.time()
     claims = {"sub": user, "iat": min(now, now + lifetime) - 1, "exp": now + lifetime}
     parts = (json.dumps(part).encode() for part in ({"alg": "none"}, claims))
@@ -145,7 +145,7 @@ def in_memory(size: int, why: str) -> Iterator[Cluster]:
 
 @contextlib.asynccontextmanager
 async def cluster(directory: Path, size: int) -> AsyncIterator[Cluster]:
-    """Nodes of this test's own, without TLS or users; none is left when it ends."""
+    """Nodes for one test, without TLS or users; they end with it."""
     if os.environ.get("SEB_TEST_KAFKA"):
         lacking("the broker of SEB_TEST_KAFKA is not ours to kill: leave the variable out")
     try:

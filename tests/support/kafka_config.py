@@ -1,4 +1,4 @@
-"""What one Kafka node of the tests is told: its server.properties, as text."""
+"""The server.properties of one Kafka node of the tests, as text."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from support.certificates import CLIENT, Certificates, Identity
 
 Settings = dict[str, str | int | Path]
 
-ADMIN = "admin"  # may do everything, like everybody who comes without a name
+ADMIN = "admin"  # may do everything, like every anonymous client
 PASSWORDS = {ADMIN: "admin-secret", "alice": "alice-secret", "bob": "bob-secret"}
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 
@@ -18,7 +18,7 @@ PROTOCOLS = {
     "SASL_PLAINTEXT": "SASL_PLAINTEXT",
     "SSL": "SSL",
     "SASL_SSL": "SASL_SSL",
-    "EXPIRED": "SSL",  # shows a certificate that has run out
+    "EXPIRED": "SSL",  # shows an expired certificate
     "WRONG_HOST": "SSL",  # shows a certificate for another host
 }
 SECURE = tuple(name for name in PROTOCOLS if name != "CONTROLLER")

@@ -15,7 +15,7 @@ FIXTURES = {"kafka", "lone_kafka", "kafka_cluster"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whoever comes first waits for the start, so all who use Kafka get more time."""
+    """The first test waits for the start, so all tests that use Kafka get more time."""
     for item in items:
         if FIXTURES & set(getattr(item, "fixturenames", ())) and not item.get_closest_marker(
             "timeout"
@@ -41,7 +41,7 @@ def kafka(session_broker: "Broker") -> "Broker":
 
 @pytest.fixture
 async def lone_kafka(tmp_path: Path) -> AsyncIterator["Cluster"]:
-    """One node of the test's own, to kill and restart."""
+    """One node for this test alone, to kill and restart."""
     from support.kafka_broker import cluster  # noqa: PLC0415  only Kafka's tests load its clients
 
     async with cluster(tmp_path, 1) as broker:
@@ -51,7 +51,7 @@ async def lone_kafka(tmp_path: Path) -> AsyncIterator["Cluster"]:
 
 @pytest.fixture
 async def kafka_cluster(tmp_path: Path) -> AsyncIterator["Cluster"]:
-    """Three nodes of the test's own, to kill and restart."""
+    """Three nodes for this test alone, to kill and restart."""
     from support.kafka_broker import cluster  # noqa: PLC0415  only Kafka's tests load its clients
 
     async with cluster(tmp_path, 3) as broker:

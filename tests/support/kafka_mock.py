@@ -1,6 +1,6 @@
 """librdkafka's in-memory cluster: a stand-in for Apache Kafka where there is no Java.
 
-It knows no users, no TLS and no access lists, and makes every topic that somebody asks for.
+It has no users, no TLS and no access lists, and creates every topic on request.
 """
 
 import ctypes

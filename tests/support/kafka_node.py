@@ -1,4 +1,4 @@
-"""One Apache Kafka node in a process group of its own: started, killed and started again."""
+"""One Apache Kafka node in its own process group: started, killed and started again."""
 
 import base64
 import contextlib
@@ -24,11 +24,11 @@ class StartFailed(Exception):
 
 
 class Ended(StartFailed):
-    """A node ended before it was ready, as when somebody has its port."""
+    """A node ended before it was ready, for example because its port is taken."""
 
 
 class Node:
-    """`lock` is the file that somebody must hold for as long as the node shall live."""
+    """`lock` is the file whose lock must be held for as long as the node runs."""
 
     def __init__(self, config: NodeConfig, kafka: Path, directory: Path, lock: Path) -> None:
         self.config = config
@@ -41,7 +41,7 @@ class Node:
         self._format()
 
     def _format(self) -> None:
-        """What Kafka's StorageTool does, in no time: only the ids differ from node to node."""
+        """Do what Kafka's StorageTool does, but faster: only the ids differ from node to node."""
         self.config.data.mkdir(parents=True)
         ids = {"node.id": self.config.node, "cluster.id": CLUSTER, "directory.id": _kafka_uuid()}
         lines = [f"{key}={value}\n" for key, value in ids.items()]
@@ -65,7 +65,7 @@ class Node:
             time.sleep(0.05)
 
     def kill(self) -> None:
-        """As a power cut does. Does nothing to a node that is dead."""
+        """Kill it, as a power cut would. Does nothing if it is dead."""
         if self.process is not None:
             lifeline.kill(self.process)
 
@@ -74,7 +74,7 @@ class Node:
 
 
 def quiet(settings: dict[str, str]) -> dict[str, Any]:
-    """A client that does not write to standard error, and is soon back."""
+    """A client that does not write to standard error, and reconnects quickly."""
     return {
         "log_level": 0,
         "reconnect.backoff.max.ms": 200,

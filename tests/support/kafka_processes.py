@@ -1,4 +1,4 @@
-"""Apache Kafka nodes and who keeps them alive: one test, or all test processes of a session."""
+"""Apache Kafka nodes, kept alive by one test or by all test processes of a session."""
 
 import contextlib
 import fcntl
@@ -18,7 +18,7 @@ from support.lifeline import held
 from support.ports import free_ports
 from support.scripts import run_script
 
-ATTEMPTS = 3  # somebody may take a port between our look and Kafka's start
+ATTEMPTS = 3  # another process may take a port between our check and Kafka's start
 
 
 @functools.cache
@@ -103,7 +103,7 @@ def _started(nodes: dict[int, Node]) -> dict[int, Node]:
 
 @contextlib.contextmanager
 def shared_node(directory: Path, kafka: Path) -> Iterator[dict[str, Any]]:
-    """What to know of the node that all test processes of this folder share."""
+    """The description of the node that all test processes of this folder share."""
     lock = directory / "kafka-users.lock"
     process: subprocess.Popen[bytes] | None = None
     try:

@@ -1,6 +1,6 @@
 """Stands between a sink and a real broker, to fail as networks and brokers do.
 
-It speaks Kafka's frames, so that it can put its own address where the broker names itself.
+It understands Kafka's frames, so that it can replace the broker's address by its own.
 """
 
 import asyncio
@@ -16,10 +16,10 @@ _HEAD = struct.Struct(">ihhih")
 
 @dataclass
 class Proxy(FrameRelay):
-    """Clients that were told of the broker come here again."""
+    """A proxy that clients come back to after they ask for the broker's address."""
 
     named: int = 0
-    """The port that clients are told to go to next; its own unless set."""
+    """The port that clients are sent to next; its own by default."""
     clients: set[str] = field(default_factory=set)
     produced: int = 0
     """How many bytes of produce requests came by."""
@@ -30,7 +30,7 @@ class Proxy(FrameRelay):
         return head + await reader.readexactly(*struct.unpack(">i", head))
 
     def asked(self, frame: bytes) -> bytes:
-        """What is to be refused is damaged, so that the broker refuses the batch that holds it."""
+        """Damage what must be refused, so that the broker refuses its batch."""
         _, api, _, _, length = _HEAD.unpack_from(frame)
         self.clients.add(frame[_HEAD.size : _HEAD.size + length].decode())
         if api != PRODUCE:

@@ -1,4 +1,4 @@
-"""What stands in a topic, read as the CloudEvents Kafka binding says, without the sink's code."""
+"""Reads a topic by the CloudEvents Kafka binding, without the sink's code."""
 
 import json
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class Found:
 
 
 async def read_topic(bootstrap: str, topic: str) -> list[Found]:
-    """All of it up to now, partition after partition."""
+    """Everything up to now, partition by partition."""
     consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap, enable_auto_commit=False)
     await consumer.start()
     try:

@@ -37,7 +37,7 @@ async def kafka_stage(folder: Path, servers: str, **topics: str) -> AsyncGenerat
 
 
 class Topic:
-    """What kcat reads from a topic, from its beginning to its present end."""
+    """What kcat reads from a topic, from its beginning to its current end."""
 
     def __init__(self, servers: str, name: str) -> None:
         self.servers, self.name = servers, name
@@ -103,7 +103,7 @@ def _rows(db: sqlite3.Connection) -> Iterator[tuple[str, str]]:
 
 
 async def seb(at: Stage, *words: str) -> Any:
-    """What a command says about the running bridge, as JSON, once that can be asked."""
+    """The JSON output of a command, once the running bridge answers."""
     async with asyncio.timeout(PATIENCE):
         while not (said := await _seb(at, *words)):
             await asyncio.sleep(0.05)

@@ -7,7 +7,7 @@ import pytest
 
 
 def lacking(reason: str) -> NoReturn:
-    """Skip the test; in CI, where everything is to be had, fail it."""
+    """Skip the test; in CI, where everything is available, fail it."""
     if os.environ.get("CI") == "true":
         pytest.fail(f"{reason} (a skip for want of it is a failure in CI)", pytrace=False)
     pytest.skip(reason)

@@ -1,7 +1,7 @@
-"""Run a command for as long as anybody holds a lock on a file: `python lifeline.py LOCK COMMAND…`.
+"""Run a command for as long as a process holds a lock on a file: `python lifeline.py LOCK COMMAND…`.
 
 The kernel drops the lock of a process that ends, however it ends, so that nothing is left running.
-What the lock's file says about the command is wiped with it.
+The description of the command in the lock's file is erased with it.
 """
 
 import contextlib
@@ -18,14 +18,14 @@ from typing import Any
 
 @contextlib.contextmanager
 def held(lock: Path, how: int) -> Iterator[None]:
-    """Hold the lock, for those who want the command to live."""
+    """Hold the lock, to keep the command running."""
     with lock.open("a") as file:
         fcntl.flock(file, how)
         yield
 
 
 def start(lock: Path, log: Path, *command: str, **options: Any) -> subprocess.Popen[bytes]:
-    """In a process group of its own, for as long as somebody holds the lock."""
+    """Run it in its own process group, for as long as the lock is held."""
     with log.open("ab") as out:
         return subprocess.Popen(
             [sys.executable, "-S", __file__, str(lock), *command],
@@ -38,14 +38,14 @@ def start(lock: Path, log: Path, *command: str, **options: Any) -> subprocess.Po
 
 
 def kill(process: subprocess.Popen[bytes]) -> None:
-    """All of its group, as a power cut does. Does nothing to one that is dead."""
+    """Kill its whole group, as a power cut would. Does nothing if it is dead."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
 
 def tail(log: Path, lines: int) -> str:
-    """The end of what it said, and where to find the rest."""
+    """The end of its output, and where to find the rest."""
     found = log.read_text(errors="replace").splitlines()
     return "\n".join([*found[-lines:], str(log)])
 

@@ -1,4 +1,4 @@
-"""Our CloudEvents in tests: what there is, how to make one, and what holds for each of them."""
+"""Our CloudEvents in tests: the kinds, how to make one, and what is true of each."""
 
 import json
 import re

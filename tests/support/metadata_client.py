@@ -1,4 +1,4 @@
-"""A client of the metadata service for tests, and what the far side tells it."""
+"""A client of the metadata service for tests, and the server's answers."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ QUIET = {"DocumentIncarnation": 6, "Events": []}
 
 
 def client(endpoint: str, version: str = "2020-07-01", **options: Any) -> Metadata:
-    """One that is not held back by the budget, unless a test is about it."""
+    """A client that the budget does not slow down, unless a test is about the budget."""
     return Metadata(endpoint, version, **{"budget": Budget(limit=10_000), **options})
 
 

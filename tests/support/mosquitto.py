@@ -25,7 +25,7 @@ _TLS = {
 class Mosquitto(Daemon):
     """A broker with a plain listener; `certificates` and `websockets` add others by name.
 
-    `users` are names with passwords, and without any everybody is let in; `acl` is the text of an
+    `users` are names with passwords; without users, everyone may connect; `acl` is the text of an
     access list; `more` are lines of mosquitto.conf, such as `max_inflight_messages`.
     """
 
@@ -71,7 +71,7 @@ class Mosquitto(Daemon):
         return file.stat().st_mtime_ns if file.exists() else 0
 
     def reload(self, **changes: Any) -> None:
-        """Take up other users or another access list while it runs."""
+        """Switch to other users or another access list while it runs."""
         for name, value in changes.items():
             setattr(self, name, value)
         self.configure()
@@ -142,6 +142,6 @@ def outside_broker() -> OutsideBroker | None:
 
 
 def must_be_ours() -> None:
-    """For tests that need a broker of their own, with settings that they choose."""
+    """For tests that need their own broker with their own settings."""
     if outside_broker() is not None:
         lacking("the broker of SEB_TEST_MQTT is not ours to configure: leave the variable out")

@@ -57,7 +57,7 @@ class Subscriber:
         return [each["payload"] or "" for each in self.messages]
 
     def subscriptions(self) -> int:
-        """How often it was let in: once more after each reconnect."""
+        """How often it connected: once more after each reconnect."""
         return sum(line.startswith("Subscribed") for line in self.other)
 
     async def until(self, condition: Callable[[list[Json]], object], what: str) -> list[Json]:

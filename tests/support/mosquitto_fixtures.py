@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def mosquitto(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator["Mosquitto | OutsideBroker"]:
-    """The plain broker that all tests of this process share: take topics and client ids of your own."""
+    """The plain broker that all tests of this process share: use your own topics and client ids."""
     from support.mosquitto import Mosquitto, outside_broker  # noqa: PLC0415  only for those who ask
 
     named = outside_broker()
@@ -28,7 +28,7 @@ def mosquitto(
 
 @pytest.fixture
 def make_mosquitto(tmp_path: Path) -> Iterator[Callable[..., "Mosquitto"]]:
-    """`make_mosquitto(acl=…, users=…, …)` starts a broker of the test's own, to kill and restart."""
+    """`make_mosquitto(acl=…, users=…, …)` starts a broker for this test alone, to kill and restart."""
     from support.mosquitto import Mosquitto, must_be_ours  # noqa: PLC0415  only for those who ask
 
     must_be_ours()

@@ -1,6 +1,6 @@
 """Stands between a client and a real MQTT broker, to fail as networks and brokers do.
 
-It reads MQTT's packets, so that it can lead some of them to a topic that the broker forbids.
+It reads MQTT's packets, so that it can redirect some of them to a topic that the broker forbids.
 """
 
 import asyncio

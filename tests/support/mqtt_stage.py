@@ -16,7 +16,7 @@ Json = dict[str, Any]
 
 
 def mqtt_sink(broker: Address, root: str, **more: Any) -> Json:
-    """Below a root of the test's own."""
+    """Below a root that belongs to this test."""
     topics = {"topic": f"{root}/events/{{subject}}", "birth_topic": f"{root}/bridges/{{observer}}"}
     return {"type": "mqtt", "host": broker.host, "port": broker.port, **topics, **more}
 

@@ -1,10 +1,10 @@
-"""Bears bridges quickly: it has imported all that they need, and forks for each of them.
+"""Starts bridges quickly: it has imported everything they need, and forks for each one.
 
-Each is a process of its own, to be killed and waited for as any other; all that it is spared is
-the time that Python takes to import the same modules again. Run as a program, it gets the number
-of a listening socket, and lives for as long as its standard input is open.
+Each bridge is a separate process that can be killed and waited for; it only saves the time to
+import the same modules again. Run as a program, it gets the number of a listening socket, and runs
+for as long as its standard input is open.
 
-Whoever connects sends one line of JSON, and is told the number of the process, then its exit code.
+A client sends one line of JSON, and gets the process id, then the exit code.
 """
 
 import importlib
@@ -30,11 +30,11 @@ LATE = (
     "sinks.formats.cloudevents",
     "yaml",
 )
-"""What a bridge imports when it needs it."""
+"""The modules that a bridge imports on demand."""
 
 
 def serve(listener: socket.socket) -> dict[str, Any]:
-    """Return what a bridge shall be, in its own process."""
+    """Return the description of a bridge, in the process that becomes it."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while True:
         if sys.stdin in select.select([listener, sys.stdin], [], [])[0]:

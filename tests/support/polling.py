@@ -26,7 +26,7 @@ VM = "vm-0"
 
 @dataclass(slots=True)
 class PolledBridge(Bridge):
-    """A bridge under a simulated service that is not limited; `transitions` is what it told."""
+    """A bridge under a simulated service without limits; `transitions` is what it published."""
 
     simulator: Simulator = field(kw_only=True)
 
@@ -66,7 +66,7 @@ async def restarted(
     clock: ShiftedClock | None = None,
     **source: Any,
 ) -> AsyncGenerator[PolledBridge]:
-    """A process's life: what it knows at first is what the journal holds."""
+    """One process: at first it knows what the journal holds."""
     usual = {"endpoint": simulator.endpoint, "poll_interval": "200ms", "degraded_after": "5m"}
     config = Config.model_validate({"source": {**usual, **source}})
     async with opened(path, "sink") as journal:
@@ -78,7 +78,7 @@ async def restarted(
 
 
 def next_second(simulator: Simulator) -> None:
-    """What is about the source has one id a second: let Azure's clock be another one."""
+    """CloudEvents about the source have one id per second: move Azure's clock on."""
     simulator.world.fault("skew", skew="10s")
 
 

@@ -6,7 +6,7 @@ import socket
 
 
 def free_ports(count: int) -> list[int]:
-    """Below the range that the system hands out by itself, so that a killed server finds its own again."""
+    """A port below the system's automatic range, so that a restarted server can use it again."""
     found: set[int] = set()
     for _ in range(1000):
         port = random.randrange(20_000, 32_000)

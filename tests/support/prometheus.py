@@ -1,4 +1,4 @@
-"""A strict little reader of Prometheus' text format; it refuses what the real one would."""
+"""A small, strict reader of Prometheus' text format; it refuses what Prometheus would."""
 
 import re
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ class Parsed:
 
 
 def parse(text: str) -> dict[str, Parsed]:
-    """Families by name; AssertionError for anything that is out of order, doubled or malformed."""
+    """Families by name; AssertionError for anything out of order, duplicated or malformed."""
     assert text.endswith("\n")
     families: dict[str, Parsed] = {}
     lines = text[:-1].split("\n")

@@ -1,4 +1,4 @@
-"""Bridges from the nursery, for tests that start many: a tenth of the work of a new Python."""
+"""Forked bridges, for tests that start many: a tenth of the work of a new Python."""
 
 import asyncio
 import atexit
@@ -19,7 +19,7 @@ NURSERY = Path(__file__).with_name("nursery.py")
 
 
 class QuickProcess:
-    """What `asyncio.subprocess.Process` is for a new Python."""
+    """A forked bridge with the interface of `asyncio.subprocess.Process`."""
 
     def __init__(
         self, pid: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -46,7 +46,7 @@ class QuickProcess:
 
 
 async def bear(words: Sequence[str], faults: dict[str, Any], log: Path) -> QuickProcess:
-    """`seb WORDS`, hurting itself as *faults* says, with all that it says in *log*."""
+    """Run `seb WORDS` with *faults* built in; its output goes to *log*."""
     log.write_bytes(b"")
     reader, writer = await asyncio.open_unix_connection(nursery())
     wanted = {"words": words, "faults": faults, "log": str(log), "environment": {**os.environ}}
@@ -56,7 +56,7 @@ async def bear(words: Sequence[str], faults: dict[str, Any], log: Path) -> Quick
 
 @functools.cache
 def nursery() -> str:
-    """Where it listens. It is there for all tests of this process, and ends with it."""
+    """The socket of the server that forks. All tests of this process share it; it ends with them."""
     folder = tempfile.mkdtemp(prefix="nursery-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     with socket.socket(socket.AF_UNIX) as listener:

@@ -1,4 +1,4 @@
-"""Servers inside the test that fail as networks do: they hang up, fall silent, and come back."""
+"""Servers inside the test that fail as networks do: they disconnect, fall silent and come back."""
 
 import asyncio
 from abc import abstractmethod
@@ -33,7 +33,7 @@ class Wire:
         return await asyncio.start_server(self.serve, self.host, self.port)
 
     async def down(self) -> None:
-        """Hang up on everybody and listen no more."""
+        """Close all connections and stop listening."""
         if self._listening is not None:
             await _accept_no_more(self._listening)
             self._listening.close()
@@ -45,7 +45,7 @@ class Wire:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def stall(self) -> None:
-        """From now on nothing gets through in either way, and nobody is told: half open."""
+        """Drop everything in both directions without closing: half open."""
         self._flowing.clear()
 
     def release(self) -> None:
@@ -68,7 +68,7 @@ class Wire:
 
 
 async def _accept_no_more(server: asyncio.Server) -> None:
-    """One that is closed while a connection is half accepted would leave its socket open."""
+    """Close a server without leaking the socket of a connection that is being accepted."""
     loop = asyncio.get_running_loop()
     for sock in server.sockets:
         loop.remove_reader(sock.fileno())
@@ -78,7 +78,7 @@ async def _accept_no_more(server: asyncio.Server) -> None:
 
 @dataclass
 class Relay(Wire):
-    """Stands between a client and a server, so that `address` stays whatever happens behind it."""
+    """Stands between a client and a server, so that `address` never changes."""
 
     server: tuple[str, int]
     connections: int = field(default=0, kw_only=True)
@@ -105,12 +105,12 @@ class Relay(Wire):
     async def lead(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, ours: bool
     ) -> None:
-        """One way through, from the client if *ours*; raises EOFError at its end."""
+        """Copy one direction, from the client if *ours*; raises EOFError at the end."""
 
 
 @dataclass
 class FrameRelay(Relay):
-    """Knows where a frame of its protocol ends, so that it can look into it and change it."""
+    """Knows the frames of its protocol, so that it can read and change them."""
 
     async def lead(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, ours: bool
@@ -121,7 +121,7 @@ class FrameRelay(Relay):
             both.create_task(self._write(writer, frames, self.asked if ours else self.answered))
 
     async def _read(self, reader: asyncio.StreamReader, frames: asyncio.Queue[bytes]) -> None:
-        """On and on, also while stalled: so it is noticed when somebody hangs up."""
+        """Read on even while stalled, so that a disconnect is noticed."""
         while True:
             frames.put_nowait(await self.frame(reader))
 
@@ -142,7 +142,7 @@ class FrameRelay(Relay):
         """The next one whole, header and all."""
 
     def asked(self, frame: bytes) -> bytes:
-        """What the server gets to see of a client's frame."""
+        """The client's frame as it is passed on to the server."""
         return frame
 
     def answered(self, frame: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""What a sink's plugin gives back, as a test wants to have it."""
+"""The results of a sink's plugin, in a form for tests."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ async def proved(plugin: SinkPlugin[Any], settings: SinkSettings, place: Place) 
 
 
 def pause_of(result: Result) -> float:
-    """The seconds that the far side wants to be left alone."""
+    """The wait that the receiver asks for, in seconds."""
     assert isinstance(result, Unavailable)
     assert result.retry_after is not None
     return result.retry_after

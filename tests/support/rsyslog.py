@@ -80,13 +80,13 @@ class Rsyslog(Daemon):
         self.until_listening([port for name, port in self.ports.items() if name != "UDP"])
 
     def _end_line(self) -> None:
-        """What a killed one left unfinished must not swallow what comes next."""
+        """End an unfinished line of a killed process, so that it does not swallow the next one."""
         if self.file.exists() and not self.file.read_bytes().endswith(b"\n"):
             with self.file.open("ab") as file:
                 file.write(b"\n")
 
     def pause(self) -> None:
-        """It reads nothing any more, while its machine goes on taking bytes."""
+        """Stop reading, while the kernel still accepts bytes."""
         self.signal(signal.SIGSTOP)
 
     def resume(self) -> None:
@@ -119,7 +119,7 @@ def _driver(name: str) -> str:
 
 @functools.cache
 def modules() -> Path:
-    """Where rsyslog's plugins are, those for TLS among them; they come in a package of their own."""
+    """Where rsyslog's plugins are, those for TLS among them; they come in a separate package."""
     root = Path("/")
     found = [*root.glob(f"usr/lib/{TLS_MODULE}"), *root.glob("usr/lib*/rsyslog/lmnsd_gtls.so")]
     if not found:

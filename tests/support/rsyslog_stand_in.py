@@ -1,4 +1,4 @@
-"""A syslog receiver inside the test, for what cannot be asked of rsyslog: stalls, resets, manners."""
+"""A syslog receiver inside the test, for what rsyslog cannot do on request: stalls and resets."""
 
 import asyncio
 import socket
@@ -11,7 +11,7 @@ from support.relay import Wire
 
 @dataclass
 class Receiver(Wire):
-    """Reads octet-counted messages and hangs up when the sender does, unless `closes` is False."""
+    """Reads octet-counted messages and closes when the sender does, unless `closes` is False."""
 
     context: ssl.SSLContext | None = None
     closes: bool = True
@@ -31,7 +31,7 @@ class Receiver(Wire):
         )
 
     async def hang_up(self, *, reset: bool = False) -> None:
-        """In order, or as a machine does whose program died with something unread."""
+        """Close in order, or reset as a machine does whose program died with unread data."""
         for writer in self._writers:
             sock = writer.get_extra_info("socket")
             if reset and sock.fileno() >= 0:
@@ -46,7 +46,7 @@ class Receiver(Wire):
                 await asyncio.sleep(0.001)
 
     async def alone(self) -> None:
-        """Return when nobody is connected."""
+        """Return when no client is connected."""
         async with asyncio.timeout(10):
             while self._tasks:
                 await asyncio.sleep(0.001)

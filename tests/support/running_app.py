@@ -69,7 +69,7 @@ def ready(app: App) -> bool:
 
 @contextlib.asynccontextmanager
 async def serving(place: Place) -> AsyncGenerator[App]:
-    """A bridge in this process, until it is told to stop."""
+    """A bridge in this process, until it is stopped."""
     journal = Journal(place.state_dir / "journal.db")
     await journal.open()
     app = App(module._runtime(place.load(), journal), place.load, place.state_dir)
@@ -87,7 +87,7 @@ async def serving(place: Place) -> AsyncGenerator[App]:
 
 
 async def reload(app: App, caplog: pytest.LogCaptureFixture) -> str:
-    """Reload, and return what was said about it."""
+    """Reload, and return the log records about it."""
     caplog.clear()
     caplog.set_level(logging.INFO, "bridge.app")
     app._again.set()

@@ -1,4 +1,4 @@
-"""An MQTT server that answers what the test says, byte by byte, as no real one can be made to."""
+"""An MQTT server that answers what the test says, byte by byte, as no real server would."""
 
 import asyncio
 import contextlib
@@ -13,7 +13,7 @@ CONNECT, PUBLISH, PINGREQ, DISCONNECT = 0x10, 0x30, 0xC0, 0xE0
 
 @dataclass(frozen=True)
 class Published:
-    """A PUBLISH as it stood on the wire; `size` is that of the whole packet."""
+    """A PUBLISH as it was on the wire; `size` is that of the whole packet."""
 
     topic: str
     payload: bytes

@@ -1,4 +1,4 @@
-"""A bridge that is served over real sockets, on a real journal, with whatever status one likes."""
+"""A bridge served over real sockets, on a real journal, with any status."""
 
 import json
 import time
@@ -54,7 +54,7 @@ async def runtime(settings: Config) -> AsyncGenerator[Runtime]:
 
 @dataclass(slots=True)
 class Side:
-    """One end that a test talks to."""
+    """A client for one address of the bridge."""
 
     session: aiohttp.ClientSession
     base: str
@@ -68,7 +68,7 @@ class Side:
 
 @dataclass(slots=True)
 class ServedBridge:
-    """A runtime, where it is served, and both ways in."""
+    """A runtime, its addresses, and clients for both."""
 
     runtime: Runtime
     served: Served
@@ -112,7 +112,7 @@ async def announce(journal: Journal, event_id: str, **changes: Any) -> list[Clou
 
 
 async def end(journal: Journal, event_id: str) -> list[CloudEvent]:
-    """It started, and then was gone."""
+    """The event starts and then ends."""
     world = World(now=datetime.now(UTC))
     world.state = await journal.load()
     known = {key: entry.event for key, entry in world.state.tracked.items()}

@@ -1,4 +1,4 @@
-"""CloudEvents with the worst that somebody could write in them, as the bridge itself writes them."""
+"""CloudEvents with hostile content, as the bridge itself writes them."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Readers of SIEM formats that know nothing of our writers, and the rules of each as published."""
+"""Readers of SIEM formats, independent of our writers, and the published rules of each."""
 
 import json
 import re
@@ -30,7 +30,7 @@ LEEF_PREDEFINED = {
 
 
 def one_line(line: bytes) -> str:
-    """The text, if nobody could take it for two lines."""
+    """The text, if no reader could take it for two lines."""
     text = line.decode()
     assert len(text.splitlines()) == 1
     return text
@@ -51,7 +51,7 @@ def _unescape(escape: re.Match[str]) -> str:
 
 
 def read_leef(line: bytes) -> tuple[list[str], dict[str, str]]:
-    """By IBM's guide to LEEF 2.0: six header fields, the last of them what stands between pairs."""
+    """By IBM's guide to LEEF 2.0: six header fields, the last of which is the delimiter of pairs."""
     *header, rest = one_line(line).split("|", 6)
     assert header[0] == "LEEF:2.0"
     between = header[5]
@@ -65,7 +65,7 @@ def read_leef(line: bytes) -> tuple[list[str], dict[str, str]]:
 
 
 def read_json(line: bytes) -> dict[str, Any]:
-    """JSON in one line, in which no key stands twice."""
+    """JSON in one line, without duplicate keys."""
     decoded: dict[str, Any] = json.loads(one_line(line), object_pairs_hook=_once)
     return decoded
 
@@ -120,7 +120,7 @@ def read_otlp(line: bytes) -> ExportLogsServiceRequest:
 
 
 def attributes(pairs: Any) -> dict[str, Any]:
-    """Attributes as plain values; a key may stand only once."""
+    """Attributes as plain values; a key may occur only once."""
     keys = [pair.key for pair in pairs]
     assert len(keys) == len(set(keys)), "a key stands twice"
     return {pair.key: _plain(pair.value) for pair in pairs}

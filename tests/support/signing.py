@@ -1,4 +1,4 @@
-"""Messages that are signed by somebody, as a sender would: now, unless told otherwise."""
+"""Signed messages, as a sender would make them; signed now by default."""
 
 import base64
 import json
@@ -12,7 +12,7 @@ from bridge.plugins import Delivery
 
 
 class Signer:
-    """An approver with a key: `entry()` is what stands in allow, `delivery()` what it sends."""
+    """An approver with a key: `entry()` is its entry in allow, `delivery()` is what it sends."""
 
     def __init__(self, approver: str, *, seed: int = 1, ed25519: bool = True) -> None:
         self.approver = approver

@@ -1,4 +1,4 @@
-"""What every sink must do: inherit from `SinkContract`, give it a far side, and run it.
+"""What every sink must do: inherit from `SinkContract`, provide a receiver, and run it.
 
 class TestMySink(SinkContract):
     plugin = sink
@@ -35,7 +35,7 @@ from bridge.plugins import (
 )
 
 PATIENCE = 10.0
-"""How long a test waits for what must come; nothing here takes that long when it works."""
+"""How long a test waits; nothing here takes that long when it works."""
 HELD_UP = 0.3
 """Seconds by which the event loop may be late. A call that blocks it takes longer each time."""
 TRIES = 3
@@ -45,7 +45,7 @@ TICK = 0.005
 
 
 class FarSide(ABC):
-    """Where a sink's CloudEvents go to in a test: the real transport with a fake behind it."""
+    """The receiver of a sink's CloudEvents in a test: the real transport with a fake behind it."""
 
     settings: SinkSettings
     place: Place = Place()
@@ -56,7 +56,7 @@ class FarSide(ABC):
 
     @abstractmethod
     async def down(self) -> None:
-        """Be unreachable, as after a crash of the far side."""
+        """Be unreachable, as after a crash of the receiver."""
 
     @abstractmethod
     async def up(self) -> None:
@@ -64,11 +64,11 @@ class FarSide(ABC):
 
     @abstractmethod
     async def stall(self) -> None:
-        """From now on neither answer nor hang up."""
+        """From now on, neither answer nor disconnect."""
 
     @abstractmethod
     async def release(self) -> None:
-        """Go on after `stall`."""
+        """Continue after `stall`."""
 
     async def refuse(self, ids: set[str]) -> None:
         """Refuse CloudEvents with these ids for good; not asked of a sink that cannot reject."""
@@ -80,9 +80,9 @@ class SinkContract:
 
     plugin: ClassVar[SinkPlugin[Any]]
     cannot_reject: ClassVar[str | None] = None
-    """Why this far side takes whatever it gets; else it must be able to refuse."""
+    """Why this receiver accepts everything; otherwise it must be able to refuse."""
     keeps_a_thread: ClassVar[str | None] = None
-    """Why one thread may outlive a cancelled send, until the far side goes on."""
+    """Why one thread may outlive a cancelled send, until the receiver continues."""
 
     @pytest.fixture
     async def far(self):
@@ -131,13 +131,13 @@ class SinkContract:
             ids = [envelope["id"] for envelope in got if envelope["partitionkey"] == key]
             assert ids == [pair[column].id for pair in sent]
 
-    async def test_a_far_side_that_is_down_is_unavailable_and_says_why(self, far):
+    async def test_a_receiver_that_is_down_is_unavailable_and_says_why(self, far):
         await far.down()
         results = await self.attempt(far, batch(3))
         assert [type(result) for result in results] == [Unavailable] * 3
         assert all(str(result).strip() for result in results)
 
-    async def test_a_far_side_that_goes_down_between_batches_is_unavailable(self, far):
+    async def test_a_receiver_that_goes_down_between_batches_is_unavailable(self, far):
         first, second = batch(2), batch(2, first=3)
         with contextlib.suppress(Unavailable):
             async with asyncio.timeout(PATIENCE), self.plugin.open(far.settings, far.place) as send:
@@ -147,7 +147,7 @@ class SinkContract:
                 results = await send(second)
                 assert [type(result) for result in results] == [Unavailable] * 2
 
-    async def test_it_works_again_once_the_far_side_is_back(self, far):
+    async def test_it_works_again_once_the_receiver_is_back(self, far):
         sent = batch(3)
         await far.down()
         assert None not in await self.attempt(far, sent)
@@ -174,7 +174,7 @@ class SinkContract:
         assert all(str(results[place]).strip() for place in (1, 4))
         await arrived(far, [sent[0], sent[2], sent[3]])
 
-    async def test_its_check_proves_what_is_there_and_raises_when_it_is_not(self, far):
+    async def test_its_check_passes_when_the_receiver_is_up_and_raises_when_it_is_not(self, far):
         if self.plugin.check is None:
             assert None not in await self._down(far)
             return
@@ -199,7 +199,7 @@ class SinkContract:
         assert await self.attempt(far, sent) == [None] * 2
         await arrived(far, sent)
 
-    async def test_cancelled_while_the_far_side_stalls_it_leaves_nothing_running(self, far):
+    async def test_cancelled_while_the_receiver_stalls_it_leaves_nothing_running(self, far):
         before = Leftovers.now()
         await far.stall()
         stuck = asyncio.ensure_future(self.attempt(far, batch(50, size=LARGEST)))
@@ -236,7 +236,7 @@ class SinkContract:
             await cancelled_after(turns, self.attempt(far, []))
         await before.settled()
 
-    async def test_a_send_does_not_hold_up_the_event_loop(self, far):
+    async def test_a_send_does_not_block_the_event_loop(self, far):
         async def sent() -> float:
             sending = asyncio.ensure_future(self.attempt(far, batch(50)))
             lag = await longest_lag(sending, PATIENCE)
@@ -245,7 +245,7 @@ class SinkContract:
 
         assert await least(sent) < HELD_UP
 
-    async def test_a_far_side_that_stalls_does_not_hold_up_the_event_loop(self, far):
+    async def test_a_receiver_that_stalls_does_not_block_the_event_loop(self, far):
         async def stalled() -> float:
             await far.stall()
             try:
@@ -256,7 +256,7 @@ class SinkContract:
         assert await least(stalled) < HELD_UP
 
     async def attempt(self, far: FarSide, cloudevents: Sequence[CloudEvent]) -> list[Result]:
-        """Enter, send once and leave, as the bridge takes it: raised means all are unavailable."""
+        """Connect, send once and disconnect, as the bridge does: an exception means all unavailable."""
         try:
             async with asyncio.timeout(PATIENCE), self.plugin.open(far.settings, far.place) as send:
                 results = list(await send(cloudevents)) if cloudevents else []
@@ -294,7 +294,7 @@ async def eventually(true: Callable[[], Awaitable[bool]]) -> None:
 
 
 async def longest_lag(work: Awaitable[Any], seconds: float) -> float:
-    """By how many seconds the event loop was late at worst while *work* ran, for *seconds* at most.
+    """The longest delay of the event loop while *work* ran, for at most *seconds*.
 
     What still runs then is cancelled.
     """
@@ -309,7 +309,7 @@ async def longest_lag(work: Awaitable[Any], seconds: float) -> float:
 
 
 async def least(measure: Callable[[], Awaitable[float]]) -> float:
-    """The least of a few measurements; the first that is good enough is taken."""
+    """The least of a few measurements; stops at the first that is good enough."""
     found = [await measure()]
     while found[-1] >= HELD_UP and len(found) < TRIES:
         found.append(await measure())
@@ -325,7 +325,7 @@ async def cancelled_after(turns: int, work: Awaitable[Any]) -> None:
 
 
 async def cancel(task: "asyncio.Future[Any]") -> None:
-    """Cancel, and insist that it obeys without waiting for the far side."""
+    """Cancel, and require that it ends without waiting for the receiver."""
     task.cancel()
     async with asyncio.timeout(PATIENCE / 2):
         await asyncio.wait({task})
@@ -335,7 +335,7 @@ async def cancel(task: "asyncio.Future[Any]") -> None:
 
 @dataclass(frozen=True)
 class Leftovers:
-    """What runs and is open now, to tell later what has come since and stays."""
+    """What runs and is open now, to find later what was left behind."""
 
     tasks: frozenset["asyncio.Task[Any]"]
     known_threads: frozenset[threading.Thread]
@@ -349,7 +349,7 @@ class Leftovers:
         return _threads() - self.known_threads
 
     async def settled(self) -> None:
-        """Wait until nothing more than before is there, or fail naming what is."""
+        """Wait until nothing more than before is left, or fail and name it."""
         for _ in range(int(PATIENCE / 0.02)):
             more = self._more()
             if not more:
@@ -367,10 +367,10 @@ def _threads() -> set[threading.Thread]:
 
 
 def _files() -> set[tuple[str, str]]:
-    """Open descriptors and what they are; empty where the system does not tell.
+    """Open descriptors and what they are; empty if the system does not report them.
 
     A pipe with both ends in this process is how a foreign library (librdkafka, the tests' own
-    client) wakes its threads, whenever it likes.
+    client) wakes its threads, at any time.
     """
     table = Path("/proc/self/fd")
     found = set()

@@ -41,19 +41,19 @@ class Token:
 
 @dataclass
 class SplunkServer:
-    """Takes events, numbers the requests of each channel, and indexes when it is told to."""
+    """Accepts events, numbers the requests of each channel, and indexes on request."""
 
     tokens: dict[str, Token] = field(default_factory=lambda: {TOKEN: Token()})
     url: str = ""
     port: int = 0
     indexed: bool = True
-    """Whether what was accepted is indexed at once; else when `index` is called."""
+    """Whether accepted events are indexed immediately; otherwise when `index` is called."""
     busy: int | None = None
     """The code of the answer to everything, in the headers of which `more` stands."""
     more: Mapping[str, str] = field(default_factory=dict)
     canned: web.Response | None = None
     refused: set[str] = field(default_factory=set)
-    """Ids of CloudEvents that it finds invalid."""
+    """Ids of CloudEvents that it treats as invalid."""
     numbers: bool = True
     """Whether it says which event of a request is invalid."""
     largest: int = 10 * 1024 * 1024
@@ -167,7 +167,7 @@ class SplunkServer:
         return 6 if isinstance(event, dict) and event.get("id") in self.refused else None
 
     def _tell(self, request: web.Request, asked: Any) -> web.Response:
-        """A receipt that was told of once is forgotten."""
+        """A receipt is forgotten once it has been returned."""
         if not self._token(request).acknowledges:
             return answer(14)
         channel = request.headers.get("X-Splunk-Request-Channel")
@@ -180,7 +180,7 @@ class SplunkServer:
 
 
 def split(body: bytes) -> list[Any]:
-    """JSON values one after the other, None for what is none."""
+    """JSON values one after the other; None for invalid ones."""
     decoder, text, place = json.JSONDecoder(), body.decode(), 0
     found: list[Any] = []
     while place < len(text):

@@ -1,4 +1,4 @@
-"""Stands between a client and a server, to fail as networks do: closed, cut, or silent for ever."""
+"""Stands between a client and a server, to fail as networks do: closed, cut, or silent forever."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -11,13 +11,13 @@ class TcpProxy(Relay):
     """Passes bytes, whatever they mean."""
 
     sent: int = 0
-    """How many bytes came from clients, whether they were let through or not."""
+    """How many bytes came from clients, passed on or not."""
     received: bytearray = field(default_factory=bytearray)
-    """What the server said, for those who want to look."""
+    """What the server sent, for tests to inspect."""
     _era: int = 0
 
     def drop(self) -> None:
-        """The connections of this moment are dead for ever, and neither side is told; new ones live."""
+        """Make the current connections dead forever without closing them; new ones work."""
         self._era += 1
 
     async def lead(
@@ -33,7 +33,7 @@ class TcpProxy(Relay):
             if era == self._era:
                 writer.write(chunk)
                 await writer.drain()
-        await self._flowing.wait()  # while it is silent, nobody hears that somebody left
+        await self._flowing.wait()  # while it is silent, a disconnect is not passed on
         if era != self._era and not ours:
             await asyncio.Event().wait()
         raise EOFError

@@ -1,4 +1,4 @@
-"""An approval source of somebody else's: the lines of a file, one message each.
+"""An approval source of a third party: the lines of a file, one message each.
 
 It is registered by `register` in this process, and by `faulty_bridge` in others.
 """

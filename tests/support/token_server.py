@@ -17,7 +17,7 @@ def granted(token: str = "token-1", **more: Any) -> web.Response:
 
 @dataclass
 class TokenServer:
-    """Gives `answer` to whatever is asked, and remembers what that was."""
+    """Gives `answer` to every request, and records the requests."""
 
     answer: Any = granted
     url: str = ""

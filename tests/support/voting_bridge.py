@@ -1,4 +1,4 @@
-"""A served bridge at which people vote by command, and an Azure that answers when it is told to."""
+"""A served bridge for votes by command, and an Azure that answers on request."""
 
 import argparse
 import asyncio
@@ -21,7 +21,7 @@ from bridge.metadata.answers import Accepted
 
 @dataclass(slots=True)
 class Polls:
-    """A bridge, what Azure was told by it, and the file by which commands find it."""
+    """A bridge, its StartRequests, and the configuration file for commands."""
 
     served: ServedBridge
     file: Path
@@ -64,7 +64,7 @@ def write_config(file: Path, **content: Any) -> Path:
 async def polls(
     folder: Path, *, http: dict[str, Any] | None = None, **approvals: Any
 ) -> AsyncGenerator[Polls]:
-    """Open, with an Azure that answers at once until a test says otherwise."""
+    """A bridge with an Azure that answers immediately, unless a test changes that."""
     usual = config(folder, **(http or {}))
     given = {"http": usual.http, "state_dir": folder, "approvals": approvals}
     async with bridge(Config.model_validate(given)) as served:

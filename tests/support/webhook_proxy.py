@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 @dataclass
 class ForwardProxy:
-    """With `refusal`, such as 407, nobody gets through."""
+    """With `refusal`, such as 407, every request is refused."""
 
     url: str = ""
     refusal: int | None = None

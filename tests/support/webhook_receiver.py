@@ -1,4 +1,4 @@
-"""A webhook's receiver on loopback: real HTTP, with whatever answers and mishaps a test asks for."""
+"""A webhook receiver on loopback: real HTTP, with the answers and failures that a test asks for."""
 
 import asyncio
 import contextlib
@@ -22,7 +22,7 @@ Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 @dataclass(frozen=True)
 class Got:
-    """A request, as it came."""
+    """A request as it arrived."""
 
     method: str
     path: str
@@ -70,7 +70,7 @@ def after(released: asyncio.Event, then: Answer | None = None) -> Answer:
 
 
 def raw(data: bytes) -> Answer:
-    """Say just that, whether it is HTTP or not, and reset the connection."""
+    """Send these bytes, whether they are HTTP or not, and reset the connection."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
         transport = request.transport
@@ -85,7 +85,7 @@ def raw(data: bytes) -> Answer:
 
 
 def endless(status: int, written: list[int]) -> Answer:
-    """A body that goes on until the client has had enough; *written* tells how much went out."""
+    """A body that continues until the client disconnects; *written* counts the bytes sent."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(status=status)

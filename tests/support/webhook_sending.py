@@ -26,7 +26,7 @@ async def session(receiver: Receiver, **keys: Any) -> AsyncIterator[Send]:
 async def attempt(
     receiver: Receiver, sent: Sequence[CloudEvent] | None = None, **keys: Any
 ) -> list[Result]:
-    """One CloudEvent like any other, unless *sent* says which."""
+    """One typical CloudEvent, unless *sent* names others."""
     async with session(receiver, **keys) as send:
         return list(await send(sent if sent is not None else [make()]))
 

@@ -59,7 +59,7 @@ def started(event: ScheduledEvent) -> ScheduledEvent:
 
 
 class World:
-    """One bridge on one VM: it sees documents, one second apart unless told otherwise."""
+    """One bridge on one VM: it sees documents, one second apart by default."""
 
     def __init__(self, **facts: Any) -> None:
         self.state = State()
@@ -71,7 +71,7 @@ class World:
     def see(
         self, *events: ScheduledEvent, after: timedelta = SECOND, **facts: Any
     ) -> list[Transition]:
-        """Poll a document with these events, and return what was found to have happened."""
+        """Poll a document with these events, and return the transitions."""
         if "incarnation" in facts:
             self.incarnation = facts.pop("incarnation")
         elif isinstance(self.incarnation, int):
@@ -84,7 +84,7 @@ class World:
         return list(step.transitions)
 
     def restart(self) -> None:
-        """The bridge stops and starts: what the journal keeps is all that it knows."""
+        """The bridge restarts: it only knows what the journal holds."""
         kept = {key: encode_tracked(known) for key, known in self.state.tracked.items()}
         tracked = {key: decode_tracked(text) for key, text in kept.items()}
         self.state = replace(self.state, tracked=tracked)
@@ -101,7 +101,7 @@ def words(found: list[Transition]) -> list[str]:
 
 
 def published() -> dict[str, CloudEvent]:
-    """One CloudEvent of each type, as it comes out of a likely history; keyed by its type."""
+    """One CloudEvent of each type from a typical history, keyed by its type."""
     event, other = scheduled_event(), scheduled_event("C7061BAC-AFDC-4513-B24B-AA5F13A16123")
     later = replace(event, not_before=NOON + 2 * NOTICE)
     world = World()
@@ -134,7 +134,7 @@ def published() -> dict[str, CloudEvent]:
 
 
 def outcomes_told() -> list[CloudEvent]:
-    """A vote that was counted, one that was not, what came of them, and what could have come."""
+    """A vote that counted, one that did not, their outcomes, and possible others."""
     known = Tracked(scheduled_event(), announced=True, affected=True)
     mine = Cause(
         approval="a-1",
@@ -168,7 +168,7 @@ def outcomes_told() -> list[CloudEvent]:
         judgement=None,
         known=replace(known, event=replace(known.event, status="Started")),
         reason="expired",
-        detail="Azure had not confirmed our StartRequest when it started.",
+        detail="Azure had not confirmed the StartRequest when it started.",
         posted_at=None,
     )
     due = Outcome(

@@ -1,1 +1,1 @@
-"""The commands of `seb`, one module each: options, a call, and how the result is printed."""
+"""The commands of `seb`, one module each: options, a request, and the printed result."""

@@ -1,4 +1,4 @@
-"""`seb approve`, `seb hold` and `seb release`: votes of whoever sits here, or of a key."""
+"""`seb approve`, `seb hold` and `seb release`: vote as the local user, or with a signing key."""
 
 import argparse
 import time
@@ -31,24 +31,32 @@ _LONGEST_WAIT = 600.0
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("event_ids", nargs="*", default=[], metavar="EVENT_ID")
-    which.add_argument("--all", action="store_true", help="all that can be approved here")
+    which.add_argument("--all", action="store_true", help="every event that can be approved here")
     spoken_for = parser.add_mutually_exclusive_group()
-    spoken_for.add_argument("--resource", metavar="VM", help="for this VM; else for the one here")
     spoken_for.add_argument(
-        "--all-resources", action="store_true", help="for all VMs of the event, if you may"
+        "--resource", metavar="VM", help="vote for this VM (default: the bridge's own)"
     )
-    parser.add_argument("--reason", metavar="TEXT", help="why, in your own words; it is passed on")
+    spoken_for.add_argument(
+        "--all-resources",
+        action="store_true",
+        help="vote for all VMs of the event; needs permission",
+    )
+    parser.add_argument("--reason", metavar="TEXT", help="why, in your own words; it is published")
     parser.add_argument(
-        "--wait", type=_wait, default="10s", metavar="TIME", help="for Azure's answer (10s)"
+        "--wait",
+        type=_wait,
+        default="10s",
+        metavar="TIME",
+        help="how long to wait for Azure's answer (10s)",
     )
-    parser.add_argument("--json", action="store_true", help="the outcomes as JSON")
+    parser.add_argument("--json", action="store_true", help="print the outcomes as JSON")
     add_connection(parser)
     parser.add_argument("--sign-with", metavar="FILE", help="sign with the key in FILE")
-    parser.add_argument("--url", help="the bridge of another VM, for a vote that is signed")
+    parser.add_argument("--url", help="the bridge of another VM; needs --sign-with")
     parser.add_argument(
         "--print",
         action="store_true",
-        help="do not send it; print it signed, a line for a Kafka or MQTT topic",
+        help="print the signed vote as one line for a Kafka or MQTT topic; do not send it",
     )
 
 
@@ -78,12 +86,16 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _signer(args: argparse.Namespace) -> Signer | None:
-    """The key to sign with, and whether the options go together. Raises ValueError."""
+    """The key to sign with. Raises ValueError if the options do not go together."""
     if args.print and (args.all or args.url or args.json):
-        raise ValueError("--print asks no bridge: give it EVENT_IDs, and neither --url nor --json")
+        raise ValueError(
+            "--print does not contact a bridge: give it EVENT_IDs, without --url or --json"
+        )
     if args.sign_with is None and (args.print or args.url):
         option = "--print" if args.print else "--url"
-        raise ValueError(f"{option} needs --sign-with FILE: elsewhere only a signature says who")
+        raise ValueError(
+            f"{option} needs --sign-with FILE: only a signature can prove who you are there"
+        )
     if args.url is not None:
         _check_url(args.url)
     return None if args.sign_with is None else Signer.read(args.sign_with)
@@ -98,16 +110,18 @@ def _check_url(text: str) -> None:
     else:
         good = good and not (url.path or url.query or url.fragment or "@" in url.netloc)
     if not good:
-        raise ValueError("--url is like https://vm-1.example:17245, without a path or a password")
+        raise ValueError(
+            "--url must look like https://vm-1.example:17245, without a path or a password"
+        )
 
 
 def _check(wish: Wish, event_ids: Sequence[str]) -> None:
-    """What the bridge would not read is not sent. Raises ValueError."""
+    """Refuse a vote that the bridge could not read. Raises ValueError."""
     try:
         for one in unseen(event_ids or ["any"], wish, wish.resource):
             read(VoteMessage.write(one).body, [])
     except MalformedApproval as error:
-        raise ValueError(f"This is no vote: {error}") from None
+        raise ValueError(f"This is not a valid vote: {error}") from None
 
 
 def _wait(text: str) -> float:
@@ -123,14 +137,14 @@ def _wait(text: str) -> float:
 async def _plan(
     ask: Ask, args: argparse.Namespace, wish: Wish
 ) -> tuple[list[Ballot], list[VoteResult]]:
-    """What to send, and what need not be sent: an id that nobody here has ever seen."""
+    """The votes to send, and the ids not worth sending because the bridge has never seen them."""
     try:
         events: list[PendingEvent] = (await ask("GET", "/api/v1/events"))["events"]
         vm = (await ask("GET", "/"))["vm"]
     except RequestRefused:
         if args.sign_with is None or args.all:
             raise
-        # A signature lets vote, and not read.
+        # A signature allows voting, not reading.
         return list(unseen(_unique(args.event_ids), wish, wish.resource)), []
     pending = open_here(events, wish.resource)
     if args.all:
@@ -157,4 +171,4 @@ def _tell(verdicts: Sequence[VoteResult], args: argparse.Namespace) -> None:
     elif verdicts:
         tell(lines(verdicts, datetime.now(UTC)))
     else:
-        tell("There is no scheduled event here that could be approved.\n")
+        tell("No scheduled event can be approved here.\n")

@@ -1,4 +1,4 @@
-"""`seb check`: says what a configuration will do, and with `--connect` proves that it can."""
+"""`seb check`: prints what a configuration will do; `--connect` also tests that it works."""
 
 import argparse
 import asyncio
@@ -22,12 +22,12 @@ from bridge.runtime.identity import place
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-c", "--config", type=Path, metavar="FILE", help="the configuration")
     parser.add_argument(
-        "--connect", action="store_true", help="also reach the endpoint and every sink"
+        "--connect", action="store_true", help="also connect to the endpoint and to every sink"
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print sentences; 78 when the file is bad, 1 when something cannot be reached."""
+    """Print sentences. Return 78 if the file is invalid, 1 if something cannot be reached."""
     try:
         config = load(args.config, os.environ)
     except ConfigError as error:
@@ -57,7 +57,7 @@ async def _prove(config: Config) -> AsyncIterator[tuple[bool, str]]:
         tried = f"endpoint {one.candidate.url} ({one.candidate.origin}): {one.verdict}"
         yield one.chosen or found is not None, tried
     if found is None:
-        yield False, "no metadata service was found; set source.endpoint if it is elsewhere"
+        yield False, "found no metadata service; set source.endpoint if it is elsewhere"
     else:
         async with Metadata(found.url, config.source.api_version) as metadata:
             yield _judge(await metadata.fetch(), "scheduled events can be read")
@@ -81,7 +81,7 @@ async def _sink(name: str, settings: SinkSettings, here: Place) -> tuple[bool, s
         if plugin.check is not None:
             return await plugin.check(settings, here)
         async with plugin.open(settings, here):
-            return "can be entered"
+            return "can be reached"
 
     said = await attempt(prove(), settings.retry.timeout)
     return not isinstance(said, Unavailable), f"sink {name}: {said}"

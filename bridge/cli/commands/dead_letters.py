@@ -1,4 +1,4 @@
-"""`seb dead-letters`: what a sink refused for good: look at it, send it again, or give it up."""
+"""`seb dead-letters`: list, show, replay or drop what a sink refused for good."""
 
 import argparse
 from datetime import UTC, datetime
@@ -15,14 +15,18 @@ _ACTS = {
     "replay": ("POST", "/replay", "will be sent again"),
     "drop": ("DELETE", "", "was dropped"),
 }
-_HELP = {"replay": "send them again", "drop": "give them up, for good"}
+_HELP = {"replay": "send them again", "drop": "delete them for good"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     acts = parser.add_subparsers(dest="act", required=True, metavar="list|show|replay|drop")
-    listing = acts.add_parser("list", allow_abbrev=False, help="all of them, or those of one sink")
+    listing = acts.add_parser(
+        "list", allow_abbrev=False, help="list all dead letters, or those of one sink"
+    )
     listing.add_argument("--sink", metavar="NAME")
-    showing = acts.add_parser("show", allow_abbrev=False, help="with the CloudEvent itself")
+    showing = acts.add_parser(
+        "show", allow_abbrev=False, help="show dead letters with their CloudEvents"
+    )
     showing.add_argument("ids", nargs="+", metavar="ID")
     for name in _ACTS:
         acting = acts.add_parser(name, allow_abbrev=False, help=_HELP[name])
@@ -32,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         which.add_argument("--sink", metavar="NAME", help="every dead letter of this sink")
     for each in acts.choices.values():
         add_connection(each)
-        each.add_argument("--json", action="store_true", help="as the API gives it")
+        each.add_argument("--json", action="store_true", help="print JSON as the API returns it")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -50,7 +54,7 @@ async def _list(ask: Ask, args: argparse.Namespace) -> int:
     found = await ask("GET", _listed(args.sink))
     tell(as_json(found) if args.json else many(found["deadLetters"], datetime.now(UTC)))
     if found["more"]:
-        complain("There are more than these.")
+        complain("There are more. This list is limited.")
     return 0
 
 
@@ -62,7 +66,7 @@ async def _show(ask: Ask, args: argparse.Namespace) -> int:
 
 
 async def _act(ask: Ask, args: argparse.Namespace) -> int:
-    """One after the other; one that is gone meanwhile does not stop the others."""
+    """Act on one after the other; one that is already gone does not stop the rest."""
     method, ending, done = _ACTS[args.act]
     ids, more = args.ids, False
     if not ids:
@@ -78,7 +82,7 @@ async def _act(ask: Ask, args: argparse.Namespace) -> int:
         else:
             tell(as_json(answer) if args.json else f"{letter_id} {done}.\n")
     if more:
-        complain("There are more than these: say it again.")
+        complain("There are more: run the command again.")
     return FAILED if failed or more else 0
 
 
@@ -92,7 +96,7 @@ def _listed(sink: str | None) -> str:
 
 def many(letters: list[dict[str, Any]], now: datetime) -> str:
     if not letters:
-        return "There is no dead letter.\n"
+        return "There are no dead letters.\n"
     return table(_HEADS, (_row(letter, now) for letter in letters))
 
 
@@ -108,7 +112,7 @@ def _row(letter: dict[str, Any], now: datetime) -> tuple[object, ...]:
 
 
 def _short(reason: str) -> str:
-    """Its beginning and its end, where a program says why it failed; `show` has all of it."""
+    """The beginning, and the end, where a program says why it failed; `show` prints all of it."""
     return reason if len(reason) <= 300 else f"{reason[:60]} … {reason[-200:]}"
 
 

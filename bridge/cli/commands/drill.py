@@ -1,4 +1,4 @@
-"""`seb drill`: rehearse a scheduled event at the running bridge, and say what came of it."""
+"""`seb drill`: rehearse a scheduled event on the running bridge, and print the report."""
 
 import argparse
 import asyncio
@@ -20,16 +20,18 @@ PATH = "/api/v1/drills"
 _OPTIONS = {"eventType": "type", "resources": "resource"}
 EVERY = 0.5
 PATIENCE = 10.0
-"""How many seconds the sinks have to take what they lack, once the drill is over."""
+"""How many seconds the sinks have to catch up once the drill is over."""
 GIVE_UP = 120.0
-"""How many seconds a bridge that is not there is waited for: it may be restarting."""
+"""How many seconds to wait for a bridge that does not answer: it may be restarting."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--type", metavar="TYPE", help=f"one of {', '.join(NOTICE)}")
-    parser.add_argument("--notice", metavar="TIME", help="like 15m, at most 24h; else Azure's")
     parser.add_argument(
-        "--duration", metavar="TIME", help="the interruption to announce; else it is unknown"
+        "--notice", metavar="TIME", help="such as 15m, at most 24h (default: what Azure gives)"
+    )
+    parser.add_argument(
+        "--duration", metavar="TIME", help="the interruption to announce (default: unknown)"
     )
     parser.add_argument(
         "--resource",
@@ -37,16 +39,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         dest="resources",
         default=[],
         metavar="VM",
-        help="a VM that it is about, several times for several; else this one",
+        help="a VM that the event names; repeatable (default: this VM)",
     )
-    parser.add_argument("--description", metavar="TEXT", help="what it is about, after Drill:")
-    parser.add_argument("--stop", action="store_true", help="end the drill that is under way")
-    parser.add_argument("--json", action="store_true", help="the report as the API gives it")
+    parser.add_argument("--description", metavar="TEXT", help="the description that follows Drill:")
+    parser.add_argument("--stop", action="store_true", help="stop the running drill")
+    parser.add_argument(
+        "--json", action="store_true", help="print the report as the API returns it"
+    )
     add_connection(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """0 when the policy was satisfied in time and every required sink got it, else 1."""
+    """Return 0 if the policy was satisfied in time and every required sink got it, else 1."""
     try:
         plan = _plan(args)
     except ValueError as error:
@@ -64,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _plan(args: argparse.Namespace) -> dict[str, Any] | None:
-    """What is sent, once it can be: the bridge reads it by the same rules. None: stop.
+    """The plan to send, checked by the rules that the bridge applies; None for `--stop`.
 
     Raises ValueError.
     """
@@ -77,7 +81,7 @@ def _plan(args: argparse.Namespace) -> dict[str, Any] | None:
     }
     given = {name: value for name, value in said.items() if value is not None}
     if args.stop and given:
-        raise ValueError("--stop goes with no option that says what to rehearse")
+        raise ValueError("--stop cannot be combined with options that say what to rehearse")
     if args.stop:
         return None
     try:
@@ -97,18 +101,18 @@ async def _rehearse(ask: Ask, plan: dict[str, Any], *, quiet: bool) -> dict[str,
     try:
         return await _follow(ask, report, quiet=quiet)
     except asyncio.CancelledError:
-        # Ctrl-C: consumers must hear that it is over.
-        complain("The drill is being stopped.")
+        # Ctrl-C: consumers must get the end of the drill.
+        complain("Stopping the drill.")
         return await _ended(ask, report["href"])
     except RequestRefused:
-        # Whoever may not look must not leave it behind either.
+        # A caller that may not read must not leave a drill running either.
         with suppress(RequestRefused):
             await ask("DELETE", report["href"])
         raise
 
 
 async def _follow(ask: Ask, report: dict[str, Any], *, quiet: bool) -> dict[str, Any]:
-    """Look again and again, also while the bridge restarts, until there is nothing to wait for."""
+    """Poll, even while the bridge restarts, until there is nothing left to wait for."""
     heard, over = time.monotonic(), None
     while True:
         await asyncio.sleep(EVERY)
@@ -130,7 +134,7 @@ async def _follow(ask: Ask, report: dict[str, Any], *, quiet: bool) -> dict[str,
 
 
 async def _ended(ask: Ask, href: str) -> dict[str, Any]:
-    """Its report, once it is over; it may have ended by itself before us."""
+    """Stop the drill and return its report; it may already have ended by itself."""
     try:
         report: dict[str, Any] = await ask("DELETE", href)
     except RequestRefused as error:
@@ -144,6 +148,6 @@ async def _stop(ask: Ask) -> dict[str, Any] | None:
     found = (await ask("GET", PATH))["drills"]
     running = [one for one in found if one["endedAt"] is None]
     if not running:
-        complain("No drill is under way.")
+        complain("No drill is running.")
         return None
     return await _ended(ask, running[0]["href"])

@@ -1,4 +1,4 @@
-"""`seb events`: scheduled events, pending and past, and the whole story of one."""
+"""`seb events`: pending and past scheduled events, and the history of one."""
 
 import argparse
 from collections.abc import Iterator
@@ -18,11 +18,15 @@ _VOTES = ("APPROVER", "FOR", "SAID", "AT", "VERIFIED", "VIA", "REASON")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_connection(parser)
     parser.add_argument(
-        "--pending", action="store_true", help="only what is still to come; on a terminal, y/N"
+        "--pending",
+        action="store_true",
+        help="only pending events; on a terminal, ask y/N for each",
     )
-    parser.add_argument("--no-ask", action="store_true", help="only list, on a terminal too")
-    parser.add_argument("--json", action="store_true", help="as the API gives it")
-    parser.add_argument("event_id", nargs="?", metavar="EVENT_ID", help="the history of this one")
+    parser.add_argument("--no-ask", action="store_true", help="only list, even on a terminal")
+    parser.add_argument("--json", action="store_true", help="print JSON as the API returns it")
+    parser.add_argument(
+        "event_id", nargs="?", metavar="EVENT_ID", help="show the history of this event"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -46,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
 
 def many(events: list[dict[str, Any]], now: datetime, *, pending: bool) -> str:
     if not events:
-        return f"There is no {'pending ' if pending else ''}scheduled event.\n"
+        return f"There are no {'pending ' if pending else ''}scheduled events.\n"
     return table(_HEADS, (_row(event, now) for event in events))
 
 
@@ -98,7 +102,7 @@ def _vote(vote: dict[str, Any], now: datetime) -> tuple[object, ...]:
 
 
 def _told(row: dict[str, Any], now: datetime) -> Iterator[str]:
-    """A CloudEvent, and below it what it says and what became of it at each sink."""
+    """A CloudEvent, with its content and its delivery to each sink below."""
     event = row["cloudevent"]
     yield f"\n{clock(event['time'], now)}  {printable(event['type'])}  {printable(event['id'])}\n"
     yield f"    {Happening(event).remark(now)}\n"

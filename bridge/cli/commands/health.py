@@ -1,4 +1,4 @@
-"""`seb health`: whether the running bridge lives, or is ready, as an exit code for supervisors."""
+"""`seb health`: tells supervisors by exit code whether the bridge is alive, or ready."""
 
 import argparse
 
@@ -7,11 +7,15 @@ from bridge.cli.shell import Ask, add_connection, talk, tell
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_connection(parser)
-    parser.add_argument("--ready", action="store_true", help="also fresh, writable, connected")
+    parser.add_argument(
+        "--ready",
+        action="store_true",
+        help="also check readiness: fresh source, writable journal, connected sinks",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Exit code 0 when it is well; the control socket needs neither token nor TLS."""
+    """Return 0 if the bridge is healthy; the control socket needs neither a token nor TLS."""
 
     async def conversation(ask: Ask) -> int:
         await ask("GET", "/readyz" if args.ready else "/livez")

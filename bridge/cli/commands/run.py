@@ -16,11 +16,11 @@ from bridge.platform import AlreadyRunning
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-c", "--config", type=Path, metavar="FILE", help="the configuration")
-    parser.add_argument("--once", action="store_true", help="poll once, drain, and leave")
+    parser.add_argument("--once", action="store_true", help="poll once, drain, and exit")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run until told to stop."""
+    """Run until a signal arrives."""
     try:
         log.setup(os.environ.get("SEB_LOG"))
         config = load(args.config, os.environ)

@@ -7,7 +7,9 @@ from bridge.common import schemas
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", nargs="?", metavar="NAME", help="without it: what there is")
+    parser.add_argument(
+        "name", nargs="?", metavar="NAME", help="the document to print (default: list them)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:

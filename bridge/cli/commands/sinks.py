@@ -1,4 +1,4 @@
-"""`seb sinks`: how deliveries go, and everything once more for a sink that asks for it."""
+"""`seb sinks`: the delivery state of each sink; replays a sink, or resumes one that stopped."""
 
 import argparse
 from datetime import UTC, datetime
@@ -23,12 +23,12 @@ _HEADS = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_connection(parser)
-    parser.add_argument("--json", action="store_true", help="as the API gives it")
+    parser.add_argument("--json", action="store_true", help="print JSON as the API returns it")
     act = parser.add_mutually_exclusive_group()
     act.add_argument(
-        "--replay", metavar="NAME", help="send this sink all that the journal still holds, again"
+        "--replay", metavar="NAME", help="send this sink everything in the journal again"
     )
-    act.add_argument("--resume", metavar="NAME", help="let this sink go on after it has stopped")
+    act.add_argument("--resume", metavar="NAME", help="resume this sink after it has stopped")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -53,7 +53,7 @@ def replayed(answer: dict[str, Any]) -> str:
 
 
 def resumed(answer: dict[str, Any]) -> str:
-    said = "goes on" if answer["resumed"] else "had not stopped"
+    said = "has resumed" if answer["resumed"] else "was not stopped"
     return f"{answer['sink']}: it {said}.\n"
 
 

@@ -1,4 +1,4 @@
-"""`seb watch`: what is pending, and then every CloudEvent as it is recorded."""
+"""`seb watch`: prints what is pending, then every CloudEvent as it is recorded."""
 
 import argparse
 import asyncio
@@ -15,21 +15,21 @@ from bridge.cli.shell import FAILED, Ask, add_connection, complain, talk, tell
 from bridge.cli.stream import StreamAddress, stream
 
 AGAIN = 1.0
-"""Seconds until a bridge that is away is looked for again."""
-_ENDED = "The bridge has ended the stream"
+"""Seconds between attempts to reach a bridge that does not answer."""
+_ENDED = "The bridge ended the stream"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_connection(parser)
-    parser.add_argument("--json", action="store_true", help="one CloudEvent a line")
+    parser.add_argument("--json", action="store_true", help="print one CloudEvent per line")
     parser.add_argument("--own", action="store_true", help="only events that name this VM")
     parser.add_argument(
-        "--follow", action="store_true", help="outlive the bridge: wait for it, and miss nothing"
+        "--follow", action="store_true", help="reconnect when the bridge restarts, and miss nothing"
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Until Ctrl-C, or until the bridge stops if nobody asked to follow it."""
+    """Run until Ctrl-C, or without --follow until the bridge stops."""
     view = WatchView(as_json=args.json, own=args.own)
 
     async def conversation(ask: Ask) -> int:
@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
 
 @dataclass(slots=True)
 class WatchView:
-    """What is shown, and how; what was shown as pending is not shown again."""
+    """What to show, and how; an event shown as pending is not shown twice."""
 
     as_json: bool = False
     own: bool = False
@@ -63,7 +63,7 @@ class WatchView:
         sys.stdout.flush()
 
     def _wanted(self, cloudevent: Mapping[str, Any]) -> bool:
-        """An event that named this VM is followed to its end, even if it names it no longer."""
+        """Follow an event that named this VM to its end, even if it no longer names it."""
         if not self.own:
             return True
         subject = cloudevent.get("subject", "")
@@ -74,7 +74,7 @@ class WatchView:
 
 @dataclass(slots=True)
 class Watch:
-    """Reads the stream, and finds it again when it is lost."""
+    """Reads the stream, and reconnects when it breaks."""
 
     ask: Ask
     view: WatchView
@@ -95,7 +95,7 @@ class Watch:
                     raise
                 why = str(error).removesuffix(".")
             if not self.follow:
-                complain(f"{_ENDED}; --follow waits for it to come back.")
+                complain(f"{_ENDED}; with --follow, seb watch waits for it to come back.")
                 return FAILED
             if not away:
                 complain(f"{why}; waiting for it.")
@@ -110,7 +110,7 @@ class Watch:
             self.view.show(cloudevent)
 
     async def _pending(self) -> None:
-        """The latest state of all that is pending, as it was published."""
+        """The latest published state of every pending event."""
         found = await self.ask("GET", "/api/v1/events?pending=true")
         for event in found["events"]:
             history = (await self.ask("GET", event["href"]))["history"]

@@ -1,4 +1,4 @@
-"""Which scheduled events a vote is about, and the messages that say so: pure."""
+"""Which scheduled events a vote is about, and the messages that carry it; pure."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ from bridge.policy.message import MOST_EVENTS
 from bridge.policy.votes import Decision
 
 PendingEvent = Mapping[str, Any]
-"""A scheduled event, as the API gives it."""
+"""A scheduled event, as the API returns it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What somebody wants to say, whichever scheduled events it is about."""
+    """What the user wants to vote, before the scheduled events are known."""
 
     decision: Decision = "approve"
     resource: str | None = None
@@ -24,14 +24,14 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Ballot:
-    """One message: the same vote on all of these."""
+    """One message: the same vote on several scheduled events."""
 
     event_ids: tuple[str, ...]
     wish: Wish
     resource: str | None = None
 
     def body(self, message_id: str) -> dict[str, Any]:
-        """As it is sent. Azure's own body is the one that names several."""
+        """The body to send. Several events use the format of Azure's own StartRequests."""
         if len(self.event_ids) == 1:
             about: dict[str, Any] = {"eventId": self.event_ids[0]}
         else:
@@ -46,7 +46,7 @@ class Ballot:
 
 
 def open_here(events: Iterable[PendingEvent], resource: str | None = None) -> list[PendingEvent]:
-    """What can still be approved here, and names *resource* if there is one."""
+    """Events that can still be approved here, and that name *resource* if it is given."""
     return [
         event
         for event in events
@@ -60,9 +60,9 @@ def open_here(events: Iterable[PendingEvent], resource: str | None = None) -> li
 def find(
     given: Sequence[str], events: Sequence[PendingEvent]
 ) -> tuple[list[PendingEvent], list[str]]:
-    """Those that are meant, and the ids that mean none; case does not matter.
+    """The events with these ids, and the ids without an event; case does not matter.
 
-    A strange EventId may be given by the hash that stands for it wherever it is published.
+    An unusual EventId may also be given as the hash under which it is published.
     """
     known = {event["href"].rpartition("/")[2].casefold(): event for event in events}
     known |= {event["eventId"].casefold(): event for event in events}
@@ -72,14 +72,14 @@ def find(
 
 
 def nearest(given: str, events: Iterable[PendingEvent]) -> str | None:
-    """The pending one that a mistyped id most looks like."""
+    """The pending event whose id is closest to a mistyped one."""
     pending = {event["eventId"].casefold(): event["eventId"] for event in events}
     close = get_close_matches(given.casefold(), pending, n=1)
     return pending[close[0]] if close else None
 
 
 def ballots(events: Sequence[PendingEvent], wish: Wish, vm: str | None) -> Iterator[Ballot]:
-    """As few messages as there can be: one for each resource that is voted for."""
+    """As few messages as possible: one for each resource."""
     groups: dict[str | None, list[str]] = {}
     for event in events:
         groups.setdefault(spoken_for(event, wish, vm), []).append(event["eventId"])
@@ -88,13 +88,13 @@ def ballots(events: Sequence[PendingEvent], wish: Wish, vm: str | None) -> Itera
 
 
 def unseen(ids: Sequence[str], wish: Wish, resource: str | None) -> Iterator[Ballot]:
-    """The same for events of which nothing but the id is known."""
+    """The same for events of which only the id is known."""
     for start in range(0, len(ids), MOST_EVENTS):
         yield Ballot(tuple(ids[start : start + MOST_EVENTS]), wish, resource)
 
 
 def spoken_for(event: PendingEvent, wish: Wish, vm: str | None) -> str | None:
-    """For which VM: the one that is named, else this one; None is for all of them."""
+    """The VM to vote for: the named one, else this one; None for all VMs."""
     if wish.resource is not None:
         return wish.resource
     if wish.whole or vm is None or len(event["resources"]) < 2:
@@ -103,6 +103,6 @@ def spoken_for(event: PendingEvent, wish: Wish, vm: str | None) -> str | None:
 
 
 def _spelling(event: PendingEvent, vm: str) -> str | None:
-    """The VM's name as the event has it; None when it has not."""
+    """The VM's name as the event spells it; None if the event does not name it."""
     names = (name for name in event["resources"] if name.casefold() == vm.casefold())
     return next(names, None)

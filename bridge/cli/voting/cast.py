@@ -1,4 +1,4 @@
-"""Giving votes to the running bridge, and waiting a moment for what Azure says to them."""
+"""Sends votes to the running bridge, and waits briefly for Azure's answer."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ WAIT = 10.0
 
 @dataclass(frozen=True, slots=True)
 class VoteMessage:
-    """A ballot as it goes out: the id under which it may come again, and its bytes."""
+    """A ballot to send: its bytes, and the id that makes it safe to send again."""
 
     id: str
     body: bytes
@@ -34,14 +34,14 @@ class VoteMessage:
 
 @dataclass(frozen=True, slots=True)
 class Voting:
-    """One bridge to vote at; *wait* is how many seconds Azure may take."""
+    """Votes at one bridge; *wait* is how many seconds Azure may take."""
 
     ask: Ask
     wait: float = WAIT
     signer: Signer | None = None
 
     async def cast(self, ballot: Ballot) -> list[VoteResult]:
-        """Send it, and follow what becomes of it. Raises `Unreachable` and `RequestRefused`."""
+        """Send the vote and follow it. Raises `Unreachable` and `RequestRefused`."""
         verdicts = await self._send(ballot)
         if any(one.waits for one in verdicts):
             verdicts = await self._follow(verdicts)
@@ -60,9 +60,9 @@ class Voting:
             return answered(error.problem, ballot)
 
     async def _follow(self, verdicts: Sequence[VoteResult]) -> list[VoteResult]:
-        """Listen first and look second: what happens in between is not missed.
+        """Open the stream first and read the state second, so that nothing in between is missed.
 
-        Who may vote but not read, as a signature alone allows, hears what was answered.
+        A caller that may vote but not read, such as one with only a signature, gets the response.
         """
         known = {one.event_id: one for one in verdicts}
         with suppress(TimeoutError, StopAsyncIteration, RequestRefused, Unreachable):
@@ -76,7 +76,7 @@ class Voting:
         return list(known.values())
 
     async def _explain(self, verdict: VoteResult) -> VoteResult:
-        """What else a vote needs that was recorded, if we may know."""
+        """What else a recorded vote needs, if we may read it."""
         if verdict.outcome == "recorded":
             with suppress(RequestRefused):
                 return explained(verdict, await self.ask("GET", verdict.href))

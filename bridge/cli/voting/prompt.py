@@ -1,4 +1,4 @@
-"""y/N for each scheduled event that can be approved, on a terminal."""
+"""Asks y/N on a terminal for each scheduled event that can be approved."""
 
 import argparse
 import sys
@@ -19,20 +19,20 @@ _MATTERS = ("eventType", "resources", "notBefore")
 
 
 def is_interactive() -> bool:
-    """Whether somebody sits there who can be asked."""
+    """Whether a person is there to ask."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 @dataclass(slots=True)
 class Asking:
-    """Asks and approves one after the other: there may not be time to ask about all first."""
+    """Asks and approves one by one: there may not be time to ask about all of them first."""
 
     args: argparse.Namespace
     _todo: deque[PendingEvent] = field(default_factory=deque)
     _vm: str | None = None
 
     def each(self, shown: Iterable[PendingEvent]) -> int:
-        """1 when something could not be approved. The end of the input is a no to all the rest."""
+        """Return 1 if something could not be approved. End of input means no to the rest."""
         self._todo.extend(open_here(shown))
         if self._todo and (code := talk(self.args, self._learn)):
             return code
@@ -63,11 +63,11 @@ class Asking:
         return printable(f"{event['eventId']}: {about}. Approve{spoken}? y/N ")
 
     async def _approve(self, shown: PendingEvent, ask: Ask) -> int:
-        """A yes is to what was shown: an event that is another by now is asked about again."""
+        """A yes is valid for what was shown: if the event has changed, ask again."""
         events = (await ask("GET", "/api/v1/events"))["events"]
         [event] = find([shown["eventId"]], events)[0] or [shown]
         if open_here([event]) and any(event[name] != shown[name] for name in _MATTERS):
-            tell("It has changed meanwhile.\n")
+            tell("The event has changed in the meantime.\n")
             self._todo.appendleft(event)
             return 0
         [ballot] = ballots([event], _WISH, self._vm)

@@ -1,4 +1,4 @@
-"""What became of a vote, in one line for the person who gave it: pure."""
+"""The result of a vote, as one line for the voter; pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,8 +12,8 @@ from bridge.policy.require import ANYBODY
 
 _APPROVAL = "approval."
 _OVER = {
-    "started": "the event has started meanwhile",
-    "completed": "the event is over meanwhile",
+    "started": "the event has started in the meantime",
+    "completed": "the event ended in the meantime",
     "canceled": "the event is no longer announced",
 }
 _BAD = frozenset({"refused", "failed"})
@@ -21,7 +21,7 @@ _BAD = frozenset({"refused", "failed"})
 
 @dataclass(frozen=True, slots=True)
 class VoteResult:
-    """What became of one vote on one scheduled event, as far as it is known."""
+    """The result of one vote on one scheduled event, as far as it is known."""
 
     event_id: str
     outcome: str
@@ -44,7 +44,7 @@ class VoteResult:
 
     @property
     def waits(self) -> bool:
-        """Whether the votes are enough and Azure has not taken them yet."""
+        """Whether the votes are enough but Azure has not accepted the StartRequest yet."""
         return self.outcome == "pending" and self.reason is None and self.detail is None
 
     def as_json(self) -> dict[str, Any]:
@@ -64,7 +64,7 @@ class VoteResult:
 
 
 def answered(answer: Mapping[str, Any], ballot: Ballot) -> list[VoteResult]:
-    """What the bridge answered, one for each scheduled event."""
+    """The bridge's response, one result for each scheduled event."""
     return [
         VoteResult(
             one["eventId"],
@@ -81,14 +81,14 @@ def answered(answer: Mapping[str, Any], ballot: Ballot) -> list[VoteResult]:
 
 
 def unknown(event_id: str, decision: str, near: str | None) -> VoteResult:
-    """An id that no scheduled event here has: it is not sent, for it is most likely mistyped."""
-    hint = f"; did you mean {near}?" if near else "; seb events lists what there is"
-    detail = f"no scheduled event with this id was seen here{hint}"
+    """The result for an unknown id: it is not sent, because it is most likely mistyped."""
+    hint = f"; did you mean {near}?" if near else "; seb events lists the known ones"
+    detail = f"this bridge has not seen a scheduled event with this id{hint}"
     return VoteResult(event_id, "refused", decision, reason="unknown-event", detail=detail)
 
 
 def heard(verdict: VoteResult, cloudevent: Mapping[str, Any]) -> VoteResult:
-    """The verdict after one more piece of news; most have nothing to do with it."""
+    """The result after one more CloudEvent; most CloudEvents do not change it."""
     data, kind = cloudevent["data"], short(cloudevent)
     if data.get("eventId") != verdict.event_id:
         return verdict
@@ -104,7 +104,7 @@ def heard(verdict: VoteResult, cloudevent: Mapping[str, Any]) -> VoteResult:
 
 
 def caught_up(verdict: VoteResult, history: Sequence[Mapping[str, Any]]) -> VoteResult:
-    """What its scheduled event's story says since it was last announced."""
+    """The result after reading the event's history since it was last announced."""
     for row in reversed(history):
         if short(row["cloudevent"]) == "scheduled":
             break
@@ -115,7 +115,7 @@ def caught_up(verdict: VoteResult, history: Sequence[Mapping[str, Any]]) -> Vote
 
 
 def explained(verdict: VoteResult, event: Mapping[str, Any]) -> VoteResult:
-    """A recorded vote, with what else is needed, as its scheduled event's story tells."""
+    """A recorded vote with what else it needs, taken from the event's history."""
     told = [row["cloudevent"]["data"] for row in event["history"] if _records(row["cloudevent"])]
     mine = [data for data in told if data["approvalId"] == verdict.approval_id]
     found = (mine or told)[-1:]
@@ -149,11 +149,11 @@ def lines(verdicts: Iterable[VoteResult], now: datetime) -> str:
 def _sentence(verdict: VoteResult, now: datetime) -> str:
     match verdict.outcome:
         case "granted":
-            return f"granted: Azure was told, and the event may start at once{_besides(verdict)}"
+            return f"granted: Azure accepted it; the event may start immediately{_besides(verdict)}"
         case "recorded":
             return "; ".join(_recorded(verdict, now))
         case "pending":
-            waits = "the votes are enough; Azure has not answered yet, and is told again until then"
+            waits = "the votes are enough; Azure has not answered yet; the bridge keeps trying"
             return f"pending: {verdict.detail or waits}"
     reason = f" ({verdict.reason})" if verdict.reason else ""
     return f"{verdict.outcome}{reason}: {verdict.detail or 'no reason was given'}{_hint(verdict)}"
@@ -170,9 +170,9 @@ def _hint(verdict: VoteResult) -> str:
 def _recorded(verdict: VoteResult, now: datetime) -> Iterable[str]:
     yield "recorded" + (f" for {verdict.resource}" if verdict.resource else "")
     if verdict.decision == "hold":
-        yield f"Azure knows no veto: the event goes ahead at {_when(verdict, now)} all the same"
+        yield f"Azure has no veto: the event still starts at {_when(verdict, now)}"
         if verdict.drill:
-            yield "a drill: Azure is told nothing"
+            yield "a drill: Azure is not notified"
         return
     if verdict.missing == ANYBODY:
         yield "nobody has approved yet"
@@ -181,7 +181,7 @@ def _recorded(verdict: VoteResult, now: datetime) -> Iterable[str]:
     if verdict.holds:
         yield f"held by {', '.join(verdict.holds)}"
     if verdict.dry_run:
-        told = "would be told now, but is not" if verdict.would_grant else "is told nothing"
+        told = "would be notified now, but is not" if verdict.would_grant else "is not notified"
         yield f"{'a drill' if verdict.drill else 'dry run'}: Azure {told}"
 
 

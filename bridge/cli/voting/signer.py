@@ -1,4 +1,4 @@
-"""Signing a vote by Standard Webhooks, so that it proves who gave it, wherever it goes."""
+"""Signs a vote by Standard Webhooks, so that it proves its sender on any channel."""
 
 import json
 from dataclasses import dataclass
@@ -8,8 +8,8 @@ from bridge.common.signatures import Key, read_key, sign
 
 _LARGEST = 4096
 _NO_FILE = (
-    "--sign-with takes the name of a file that holds the key: a command line can be read by "
-    "everybody on this machine, and stays in the shell's history"
+    "--sign-with takes the name of a file that holds the key: every user of this machine can read "
+    "a command line, and the shell keeps it in its history"
 )
 
 
@@ -21,7 +21,7 @@ class Signer:
 
     @classmethod
     def read(cls, name: str) -> "Signer":
-        """Raises ValueError with a sentence that holds nothing of the key."""
+        """Raises ValueError with a sentence that does not reveal the key."""
         if name.startswith(("whsec_", "whsk_", "whpk_")):
             raise ValueError(_NO_FILE)
         try:
@@ -31,7 +31,7 @@ class Signer:
         except OSError as error:
             raise ValueError(f"--sign-with {name}: {error.strerror}") from None
         except UnicodeDecodeError:
-            raise ValueError(f"--sign-with {name}: there is no key in this file") from None
+            raise ValueError(f"--sign-with {name}: this file does not contain a key") from None
         except ValueError as error:
             raise ValueError(f"--sign-with {name}: {error}") from None
         if not key.private:
@@ -43,6 +43,6 @@ class Signer:
         return sign([self.key], message_id, int(now), body)
 
     def wrapped(self, message_id: str, now: float, body: bytes) -> str:
-        """One line for a transport without headers: they stand beside the signed text."""
+        """One line for a transport without headers: it holds the headers and the signed text."""
         headers = self.headers(message_id, now, body)
         return json.dumps({**headers, "payload": body.decode()}) + "\n"

@@ -1,4 +1,4 @@
-"""Who is let in over HTTP: the holder of a token or certificate, and who signs its vote."""
+"""Who may call over HTTP: holders of a token or certificate, and senders of signed votes."""
 
 import logging
 import time
@@ -20,7 +20,7 @@ from bridge.web.problems import ProblemDetails
 log = logging.getLogger(__name__)
 
 SIGNED = Caller("by signature", "http", frozenset())
-"""Has no token but a signature, which is verified when the vote is taken."""
+"""A caller without a token but with a signature, which is verified with the vote."""
 
 CHALLENGE = 'Bearer realm="scheduled-events-bridge"'
 _APPROVALS = "/api/v1/approvals"
@@ -28,7 +28,7 @@ _APPROVALS = "/api/v1/approvals"
 
 @dataclass(slots=True)
 class _Seldom:
-    """Says yes at most once a minute, and how often it was asked since."""
+    """Answers yes at most once a minute, and counts the calls in between."""
 
     asked: int = 0
     _next: float = field(default=0.0)
@@ -43,14 +43,14 @@ class _Seldom:
 
 @dataclass(slots=True)
 class Authenticator:
-    """A signature goes before a token, and a token before a certificate."""
+    """A signature takes precedence over a token, and a token over a certificate."""
 
     context: WebContext
     _audits: defaultdict[str, _Seldom] = field(default_factory=lambda: defaultdict(_Seldom))
     _logs: _Seldom = field(default_factory=_Seldom)
 
     async def admit(self, request: web.Request) -> Caller:
-        """Who makes the request, if that one may; else raises the problem that it gets."""
+        """Return the caller if it has permission; else raise the problem document for it."""
         http = self.context.runtime.config.http
         if request.path == _APPROVALS and request.method == "OPTIONS":
             return ANYBODY
@@ -76,32 +76,32 @@ class Authenticator:
         if caller is None:
             await self._refused("token", "unknown", request)
             challenge = f'{CHALLENGE}, error="invalid_token"'
-            sentence = "The token is not one that this bridge knows."
+            sentence = "This bridge does not know this token."
             raise ProblemDetails(401, sentence, WWW_Authenticate=challenge)
         scope = needed(request.method)
         if scope not in caller.scopes:
             await self._refused("token", caller.name, request)
             challenge = f'{CHALLENGE}, error="insufficient_scope"'
-            sentence = f"The token {caller.name} has no scope {scope}, which this needs."
+            sentence = f"This needs the scope {scope}, which the token {caller.name} does not have."
             raise ProblemDetails(403, sentence, WWW_Authenticate=challenge)
         return caller
 
     async def _by_certificate(self, shown: Certificate, request: web.Request) -> Caller:
-        """It was verified when the connection was made, which may be a while ago."""
+        """The certificate was verified when the connection was made; it may have expired since."""
         if shown.until < time.time():
             raise ProblemDetails(
                 401, "The client certificate has expired.", WWW_Authenticate=CHALLENGE
             )
         if not shown.names_somebody:
             sentence = (
-                f"The client certificate has no subject of 1 to {certificates.LONGEST} characters."
+                f"The client certificate needs a subject of 1 to {certificates.LONGEST} characters."
             )
             raise ProblemDetails(401, sentence, WWW_Authenticate=CHALLENGE)
         if needed(request.method) == "read":
             return Caller(shown.subject, "http", frozenset({"read"}))
         if request.path != _APPROVALS:
             raise ProblemDetails(
-                403, "A client certificate lets read and vote; this needs a token."
+                403, "A client certificate allows reading and voting; this needs a token."
             )
         approver = certified(self.context.runtime.config.approvals.allow, shown.subject)
         if approver is None:

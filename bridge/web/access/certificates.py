@@ -1,4 +1,4 @@
-"""Whom a client's certificate names: its subject in one line, as OpenSSL and nginx write it."""
+"""The subject of a client certificate in one line, as OpenSSL and nginx write it."""
 
 import ssl
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ _ESCAPED = frozenset(b',+"\\<>;')
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """One that the TLS layer has verified; `until` is Unix time."""
+    """A certificate that the TLS layer has verified; `until` is Unix time."""
 
     subject: str
     until: float
@@ -38,7 +38,7 @@ class Certificate:
 
 
 def read(found: Mapping[str, Any] | None) -> Certificate | None:
-    """What `getpeercert` gives; None when there was none."""
+    """The certificate from `getpeercert`; None if there is none."""
     if not found:
         return None
     return Certificate(
@@ -47,7 +47,7 @@ def read(found: Mapping[str, Any] | None) -> Certificate | None:
 
 
 def subject(names: tuple[tuple[tuple[str, str], ...], ...]) -> str:
-    """By RFC 2253: the last comes first, in ASCII; what has no short name has its long one."""
+    """The subject by RFC 2253: last part first, in ASCII, with short names where they exist."""
     return ",".join(
         "+".join(f"{_SHORT.get(kind, kind)}={_escaped(value)}" for kind, value in reversed(parts))
         for parts in reversed(names)

@@ -1,4 +1,4 @@
-"""The checks before each request: none at the control socket, all over HTTP, few for probes."""
+"""The checks before each request: none on the control socket, all on HTTP, few for probes."""
 
 import asyncio
 from contextvars import ContextVar
@@ -15,7 +15,7 @@ from bridge.web.context import WebContext
 from bridge.web.problems import ProblemDetails
 
 CALLER: ContextVar[Caller] = ContextVar("caller")
-"""Who makes the request that is being handled."""
+"""The caller of the current request."""
 
 _EVERYTHING: frozenset[Scope] = frozenset({"read", "approve"})
 _BODY_PATIENCE = 10.0
@@ -33,7 +33,7 @@ async def add_headers(_: web.Request, response: web.StreamResponse) -> None:
 
 
 def control_guard() -> Middleware:
-    """Whoever may open the socket may do everything."""
+    """A process that can open the socket may do everything."""
 
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -45,7 +45,7 @@ def control_guard() -> Middleware:
 
 
 def probes_guard(listen: Listen) -> Middleware:
-    """Anybody may ask how the bridge is."""
+    """Anyone may call the probes."""
 
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -56,7 +56,7 @@ def probes_guard(listen: Listen) -> Middleware:
 
 
 def http_guard(context: WebContext, listen: Listen) -> Middleware:
-    """Tokens and certificates decide; without either, anybody on this machine may read."""
+    """Tokens and certificates decide; without either, anyone on this machine may read."""
     authenticator = Authenticator(context)
 
     @web.middleware
@@ -72,18 +72,18 @@ def http_guard(context: WebContext, listen: Listen) -> Middleware:
 
 def _check_host(request: web.Request, listen: Listen) -> None:
     if not host_is_ours(request.headers.getall("Host", []), listen):
-        raise ProblemDetails(421, f"The Host header names another server; ask for {listen}.")
+        raise ProblemDetails(421, f"The Host header names another server; use {listen}.")
 
 
 def _check_origin(request: web.Request) -> None:
     hosts = request.headers.getall("Host", [])
     origin = request.headers.get("Origin")
     if request.method not in SAFE_METHODS and not origin_is_ours(origin, request.scheme, hosts):
-        raise ProblemDetails(403, "A page of another origin may not do this.")
+        raise ProblemDetails(403, "A page from another origin may not do this.")
 
 
 async def _read_body(request: web.Request) -> None:
-    """Take the body in, so that one that is too large or never ends is refused by all paths."""
+    """Read the body, so that every path refuses one that is too large or never ends."""
     if request.method in SAFE_METHODS:
         return
     if (request.content_length or 0) > request.client_max_size:
@@ -96,7 +96,7 @@ async def _read_body(request: web.Request) -> None:
 
 
 def _peer(request: web.Request) -> str:
-    """Who is at the other end of the control socket, where the system tells."""
+    """The user at the other end of the control socket, if the system reports it."""
     end = request.get_extra_info("socket")
     user = None if end is None else peer_user(end)
     return "local" if user is None else f"uid {user}"

@@ -1,4 +1,4 @@
-"""Who may do what: pure rules over a request's headers and the configured tokens."""
+"""Who may do what, from a request's headers and the configured tokens; pure."""
 
 import hmac
 from collections.abc import Iterable
@@ -16,17 +16,17 @@ _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who makes a request, and what that one may do."""
+    """Who makes a request, and what the caller may do."""
 
     name: str
     via: Via
     scopes: frozenset[Scope]
     approver: str | None = None
-    """Whom its certificate proves it to be; a token's holder is looked up by the token's name."""
+    """The identity that a certificate proves; for a token, its name is looked up instead."""
 
 
 ANYBODY = Caller("anybody", "http", frozenset({"read"}))
-"""On loopback, while no token is configured."""
+"""The caller on loopback while no token is configured."""
 
 
 def needed(method: str) -> Scope:
@@ -34,7 +34,7 @@ def needed(method: str) -> Scope:
 
 
 def bearer(authorization: str | None) -> str | None:
-    """The token in an Authorization header; None when there is no bearer token in it."""
+    """The bearer token in an Authorization header, or None."""
     scheme, _, token = (authorization or "").strip().partition(" ")
     return token.strip() if scheme.lower() == "bearer" and token.strip() else None
 
@@ -44,7 +44,7 @@ def who(
 ) -> tuple[Caller | None, list[tuple[str, str]]]:
     """The caller with this token, and the tokens that cannot be read, each with the reason.
 
-    Every token is compared, in constant time, so that answers tell nothing about them.
+    Every token is compared in constant time, so that the response time reveals nothing.
     """
     given = presented.encode("utf-8", "surrogateescape")
     found: Caller | None = None
@@ -64,7 +64,7 @@ def who(
 def host_is_ours(hosts: list[str], listen: Listen) -> bool:
     """Whether the Host header names this machine: a rebound DNS name must not reach loopback.
 
-    The port is not compared: a forwarded one is another, and says nothing about the name.
+    The port is not compared: a forwarded port differs, and says nothing about the name.
     """
     if not listen.is_loopback:
         return True
@@ -78,5 +78,5 @@ def host_is_ours(hosts: list[str], listen: Listen) -> bool:
 
 
 def origin_is_ours(origin: str | None, scheme: str, hosts: list[str]) -> bool:
-    """Whether a browser's page that sends this was served here; no Origin, no browser."""
+    """Whether the page that sends this was served here; without an Origin it is not a browser."""
     return origin is None or [origin.lower()] == [f"{scheme}://{host}".lower() for host in hosts]

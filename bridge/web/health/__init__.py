@@ -1,1 +1,1 @@
-"""How the bridge is: readiness with its reasons, and metrics."""
+"""The health of the bridge: readiness with its reasons, and metrics."""

@@ -1,4 +1,4 @@
-"""What is counted and measured, as metrics: no label ever holds an EventId or a VM's name."""
+"""The metrics of the bridge. No label ever holds an EventId or a VM's name."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from bridge.web.health.readiness import good_age
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """What only the journal knows."""
+    """Values that only the journal has."""
 
     pending: int = 0
     size: int = 0
@@ -22,7 +22,7 @@ class Readings:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What the parts of the web know, and the two clocks."""
+    """The counters of the web server, and the two clocks."""
 
     wall: datetime
     monotonic: float
@@ -46,7 +46,7 @@ def families(runtime: Runtime, readings: Readings, moment: Moment) -> list[Famil
             moment.tokens_refused
         ),
         Family(
-            "seb_certificates_refused_total", "counter", "Votes of certificates without the right."
+            "seb_certificates_refused_total", "counter", "Votes by certificates without permission."
         ).add(moment.certificates_refused),
         Family("seb_streams", "gauge", "Open streams of CloudEvents.").add(moment.streams),
     ]
@@ -55,14 +55,14 @@ def families(runtime: Runtime, readings: Readings, moment: Moment) -> list[Famil
 def _process(runtime: Runtime, moment: Moment) -> list[Family]:
     status = runtime.status
     return [
-        Family("seb_build_info", "gauge", "The version that runs; always 1.").add(
+        Family("seb_build_info", "gauge", "The running version; always 1.").add(
             1, version=runtime.version
         ),
         Family("seb_start_time_seconds", "gauge", "When the bridge started, as Unix time.").add(
             moment.started
         ),
         Family("seb_ready", "gauge", "1 when /readyz answers 200.").add(int(moment.ready)),
-        Family("seb_reloads_failed_total", "counter", "Configurations that were not taken.").add(
+        Family("seb_reloads_failed_total", "counter", "Configurations that were rejected.").add(
             status.reloads_failed
         ),
     ]
@@ -70,7 +70,7 @@ def _process(runtime: Runtime, moment: Moment) -> list[Family]:
 
 def _source(source: SourceStatus, readings: Readings, moment: Moment) -> list[Family]:
     found = [
-        Family("seb_polls_total", "counter", "Answers, or failures to get one.").add(source.polls),
+        Family("seb_polls_total", "counter", "Polls, by result.").add(source.polls),
         Family("seb_source_degraded", "gauge", "1 once source.degraded was published.").add(
             int(source.degraded)
         ),
@@ -84,34 +84,38 @@ def _source(source: SourceStatus, readings: Readings, moment: Moment) -> list[Fa
     problems = Family("seb_poll_problems_total", "counter", "Polls without a useful answer.")
     for reason, count in sorted(source.problems.items()):
         problems.add(count, reason=reason)
-    transitions = Family("seb_transitions_total", "counter", "What happened to scheduled events.")
+    transitions = Family("seb_transitions_total", "counter", "Transitions of scheduled events.")
     for what, count in sorted(source.transitions.items()):
         transitions.add(count, type=what)
     return [*found, problems, transitions, *_ages(source, moment)]
 
 
 def _ages(source: SourceStatus, moment: Moment) -> list[Family]:
-    """What was never seen has no age, and so no sample."""
+    """Ages in seconds. What never happened has no age, and so no sample."""
     polled = Family("seb_poll_age_seconds", "gauge", "Time since the last poll ended.")
     if source.last_poll is not None:
         polled.add(max(0.0, moment.monotonic - source.last_poll))
     good = Family("seb_source_good_age_seconds", "gauge", "Time since the last useful answer.")
     if (age := good_age(source, moment.wall)) is not None:
         good.add(age)
-    skew = Family("seb_clock_skew_seconds", "gauge", "How far our clock is ahead of Azure's.")
+    skew = Family("seb_clock_skew_seconds", "gauge", "How far the local clock is ahead of Azure's.")
     if source.clock_skew is not None:
         skew.add(source.clock_skew)
     return [polled, good, skew]
 
 
 def _sinks(sinks: Mapping[str, SinkStatus]) -> list[Family]:
-    up = Family("seb_sink_up", "gauge", "1 while the sink takes CloudEvents.")
-    stopped = Family("seb_sink_stopped", "gauge", "1 while it waits for somebody to resume it.")
-    delivered = Family("seb_sink_delivered_total", "counter", "CloudEvents the sink has taken.")
-    failed = Family("seb_sink_attempts_failed_total", "counter", "Attempts to be made again.")
+    up = Family("seb_sink_up", "gauge", "1 while the sink accepts CloudEvents.")
+    stopped = Family("seb_sink_stopped", "gauge", "1 while it waits for seb sinks --resume.")
+    delivered = Family("seb_sink_delivered_total", "counter", "CloudEvents the sink has accepted.")
+    failed = Family(
+        "seb_sink_attempts_failed_total", "counter", "Failed attempts that are retried."
+    )
     rejected = Family("seb_sink_rejected_total", "counter", "CloudEvents that became dead letters.")
-    filtered = Family("seb_sink_filtered_total", "counter", "CloudEvents left out as configured.")
-    latency = Family("seb_sink_latency_seconds", "histogram", "From the journal to delivered.")
+    filtered = Family(
+        "seb_sink_filtered_total", "counter", "CloudEvents filtered out by configuration."
+    )
+    latency = Family("seb_sink_latency_seconds", "histogram", "Time from the journal to delivery.")
     for name, sink in sinks.items():
         labels = {"sink": name, "type": sink.type}
         up.add(int(sink.state == "connected"), **labels)
@@ -125,8 +129,8 @@ def _sinks(sinks: Mapping[str, SinkStatus]) -> list[Family]:
 
 
 def _backlogs(sinks: Mapping[str, SinkStatus], readings: Readings, now: float) -> list[Family]:
-    waiting = Family("seb_sink_waiting", "gauge", "CloudEvents in the journal not yet settled.")
-    oldest = Family("seb_sink_oldest_age_seconds", "gauge", "Age of the oldest one that waits.")
+    waiting = Family("seb_sink_waiting", "gauge", "CloudEvents in the journal that still wait.")
+    oldest = Family("seb_sink_oldest_age_seconds", "gauge", "Age of the oldest waiting CloudEvent.")
     dead = Family("seb_sink_dead_letters", "gauge", "Dead letters in the journal.")
     for name, backlog in readings.backlogs.items():
         labels = {"sink": name, "type": sinks[name].type}
@@ -137,12 +141,18 @@ def _backlogs(sinks: Mapping[str, SinkStatus], readings: Readings, now: float) -
 
 
 def _approvals(status: Status) -> list[Family]:
-    became = Family("seb_approvals_total", "counter", "What became of votes and grants here.")
+    became = Family("seb_approvals_total", "counter", "Outcomes of votes and grants.")
     for (outcome, reason), count in sorted(status.approvals.items()):
         became.add(count, outcome=outcome, reason=reason)
-    up = Family("seb_approval_source_up", "gauge", "1 while the approval source is read.")
-    received = Family("seb_approval_source_received_total", "counter", "Messages read from it.")
-    lag = Family("seb_approval_source_lag_records", "gauge", "Messages not read yet, if it tells.")
+    up = Family("seb_approval_source_up", "gauge", "1 while the approval source is connected.")
+    received = Family(
+        "seb_approval_source_received_total", "counter", "Messages read from the approval source."
+    )
+    lag = Family(
+        "seb_approval_source_lag_records",
+        "gauge",
+        "Messages not read yet, if the source reports it.",
+    )
     for name, source in status.listeners.items():
         labels = {"source": name, "type": source.type}
         up.add(int(source.state == "connected"), **labels)
@@ -154,14 +164,14 @@ def _approvals(status: Status) -> list[Family]:
 
 def _journal(runtime: Runtime, readings: Readings) -> list[Family]:
     return [
-        Family("seb_journal_size_bytes", "gauge", "What the journal holds.").add(readings.size),
-        Family("seb_journal_max_size_bytes", "gauge", "What it may hold: journal.max_size.").add(
+        Family("seb_journal_size_bytes", "gauge", "Size of the journal.").add(readings.size),
+        Family("seb_journal_max_size_bytes", "gauge", "Limit of its size: journal.max_size.").add(
             runtime.config.journal.max_size
         ),
         Family("seb_journal_trouble", "gauge", "1 while the journal cannot be written.").add(
             int(runtime.journal.trouble is not None)
         ),
         Family(
-            "seb_journal_losses_total", "counter", "Deliveries given up because it was full."
+            "seb_journal_losses_total", "counter", "Deliveries lost because the journal was full."
         ).add(runtime.status.journal_losses),
     ]

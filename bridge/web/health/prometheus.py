@@ -15,7 +15,7 @@ Labels = Mapping[str, str]
 
 @dataclass(slots=True)
 class Family:
-    """One metric with its samples; for a histogram each sample has its own ending."""
+    """One metric with its samples; in a histogram, each sample has its own suffix."""
 
     name: str
     kind: Literal["counter", "gauge", "histogram"]
@@ -27,7 +27,7 @@ class Family:
         return self
 
     def add_histogram(self, histogram: Histogram, **labels: str) -> "Family":
-        """Prometheus wants each bucket to hold all that is below it."""
+        """Add a histogram. In Prometheus, each bucket includes all buckets below it."""
         below = 0
         for bound, count in zip((*BUCKETS, float("inf")), histogram.counts, strict=True):
             below += count
@@ -38,7 +38,7 @@ class Family:
 
 
 def render(families: Iterable[Family]) -> str:
-    """Families without a sample are left out."""
+    """The families as text; those without a sample are left out."""
     return "".join(_family(each) for each in families if each.samples)
 
 

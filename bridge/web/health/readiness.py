@@ -1,4 +1,4 @@
-"""Whether the bridge is ready, from what its parts say of themselves: pure rules."""
+"""Decides from the status of the parts whether the bridge is ready; pure."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -8,15 +8,15 @@ from bridge.common.fields import write_duration
 from bridge.runtime.status import SinkStatus, SourceStatus, Status
 
 FRESH = 30.0
-"""A good answer is fresh for so many seconds, or for `FRESH_POLLS` polls when that is longer."""
+"""How many seconds a good answer is fresh, or for `FRESH_POLLS` polls if that is longer."""
 FRESH_POLLS = 10
 SILENT = 120.0
-"""An approval source says that it is there, also when nobody approves."""
+"""How long an approval source may be silent: it reports regularly, even without votes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """One thing that stands in the way of readiness, or is worth knowing."""
+    """A reason why the bridge is not ready, or a note."""
 
     what: str
     why: str
@@ -24,7 +24,7 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """Ready when there is no reason against it; notes never make the bridge unready."""
+    """The bridge is ready if there are no reasons against it; notes do not count."""
 
     reasons: tuple[Remark, ...] = ()
     notes: tuple[Remark, ...] = ()
@@ -43,7 +43,7 @@ class Readiness:
 
 @dataclass(frozen=True, slots=True)
 class HealthView:
-    """What readiness depends on, taken at one moment."""
+    """What readiness depends on, at one moment."""
 
     status: Status
     now: datetime
@@ -55,7 +55,7 @@ class HealthView:
 
 
 def readiness(view: HealthView) -> Readiness:
-    """Fresh source, writable journal, required sinks."""
+    """The bridge needs a fresh source, a writable journal and its required sinks."""
     sinks = [
         (sink.required, Remark(f"sink {name}", _why(name, sink)))
         for name, sink in view.status.sinks.items()
@@ -69,12 +69,12 @@ def readiness(view: HealthView) -> Readiness:
 
 def _why(name: str, sink: SinkStatus) -> str:
     if sink.state == "stopped":
-        return f"stopped: {sink.error}; once that is mended: seb sinks --resume {name}"
+        return f"stopped: {sink.error}; fix that, then run: seb sinks --resume {name}"
     return sink.error or "unavailable"
 
 
 def good_age(source: SourceStatus, now: datetime) -> float | None:
-    """Seconds since the last good answer, whose time is told by Azure's clock, not by ours."""
+    """Seconds since the last good answer. Its time comes from Azure's clock, not from ours."""
     if source.last_good is None:
         return None
     azure = now - timedelta(seconds=source.clock_skew or 0.0)
@@ -87,7 +87,9 @@ def _source(view: HealthView) -> Remark | None:
     limit = max(FRESH, FRESH_POLLS * view.poll_interval)
     if age is not None and age <= limit:
         return None
-    silence = "has not answered yet" if age is None else f"gave no good answer for {_round(age)}"
+    silence = (
+        "has not answered yet" if age is None else f"has given no good answer for {_round(age)}"
+    )
     because = [part.rstrip(".") for part in (source.problem, source.detail) if part]
     why = f"the metadata service {silence}" + (f" ({': '.join(because)})" if because else "")
     return Remark("source", why)
@@ -103,23 +105,23 @@ def _notes(view: HealthView) -> list[Remark]:
         why = "this VM's name is not known yet, so the scheduled events of all VMs are published"
         notes.append(Remark("scope", why))
     starting = [name for name, sink in view.status.sinks.items() if sink.state == "starting"]
-    notes += [Remark(f"sink {name}", "is being connected for the first time") for name in starting]
+    notes += [Remark(f"sink {name}", "is connecting for the first time") for name in starting]
     notes += _approvals(view)
     if lost := view.status.journal_losses:
-        why = f"{lost} deliveries were given up since the start, because the journal was full"
+        why = f"{lost} deliveries were lost since the start, because the journal was full"
         notes.append(Remark("journal", why))
     return notes
 
 
 def _approvals(view: HealthView) -> list[Remark]:
-    """A source that cannot be read, or that has not been heard of for long."""
+    """Notes on approval sources that cannot be read or are silent for too long."""
     notes = []
     for name, source in view.status.listeners.items():
         silence = view.monotonic - (source.heard if source.heard is not None else view.monotonic)
         if source.state == "unavailable":
             notes.append(Remark(f"approvals {name}", source.error or "unavailable"))
         elif silence > SILENT:
-            why = f"nothing was heard of it for {_round(silence)}"
+            why = f"has been silent for {_round(silence)}"
             notes.append(Remark(f"approvals {name}", why))
     return notes
 

@@ -23,7 +23,7 @@ def place(tmp_path, simulator):
 
 @pytest.fixture
 def taken():
-    """A port that somebody else has."""
+    """A port that is already in use."""
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         sock.listen()

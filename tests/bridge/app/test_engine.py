@@ -29,7 +29,7 @@ def tail():
 
 
 class Bench:
-    """An engine on a configuration file, with a topic to say things on and a sink to read."""
+    """An engine on a configuration file, with an approval topic and a sink to read."""
 
     def __init__(self, folder, made):
         self.folder, self.world, self.group = folder, made.world, made
@@ -91,7 +91,7 @@ async def bench(tmp_path):
         yield Bench(tmp_path, made)
 
 
-async def test_a_vote_comes_in_azure_is_told_and_the_outcome_goes_out(bench):
+async def test_a_vote_is_taken_azure_is_notified_and_the_outcome_is_published(bench):
     bench.world.create(name="e", type="Reboot", notice="1h", started_for="1s")
     async with bench.engine():
         bench.say("e", approver="orders", id="a-1")
@@ -137,8 +137,8 @@ async def test_what_was_voted_before_a_restart_is_granted_after_it_without_any_s
         await until(lambda: bench.told("approval.granted"))
 
 
-async def test_what_azure_refuses_is_looked_at_again_at_once(bench):
-    """The next poll would come in an hour; the event is gone, and that is known in a moment."""
+async def test_a_refused_start_request_triggers_an_immediate_poll(bench):
+    """The next poll is an hour away, but the end of the event is known in a moment."""
     bench.world.create(name="e", type="Reboot", notice="1h")
     config = bench.config()
     source = config.source.model_copy(update={"poll_interval": 3600.0})
@@ -153,7 +153,7 @@ async def test_what_azure_refuses_is_looked_at_again_at_once(bench):
         await until(lambda: bench.told("approval.failed"))
 
 
-async def test_azure_is_asked_before_the_sinks_are_made_ready(bench, monkeypatch):
+async def test_azure_is_polled_before_the_sinks_start(bench, monkeypatch):
     order = []
 
     def noted(kind, name):

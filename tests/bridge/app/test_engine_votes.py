@@ -20,7 +20,7 @@ from bridge.runtime.status import Status
 
 @pytest.fixture
 async def engine(tmp_path):
-    """An engine on a VM with one announced event, that has not begun to do anything."""
+    """An engine that has not started, on a VM with one announced event."""
     async with group(tmp_path) as made, asyncio.TaskGroup() as tasks:
         made.world.create(name="e", type="Reboot", notice="1h")
         config = make_config(tmp_path, made.simulator.endpoint, {"poll_interval": "200ms"})
@@ -44,7 +44,7 @@ async def announced(engine):
         await asyncio.sleep(0.01)
 
 
-async def test_a_vote_given_before_anybody_listens_waits_and_is_taken_once(engine):
+async def test_a_vote_sent_before_the_source_connects_is_taken_once(engine):
     await engine.start()
     event = await announced(engine)
     voting = asyncio.create_task(engine._vote(event, "drain"))
@@ -64,5 +64,5 @@ async def test_a_vote_given_before_anybody_listens_waits_and_is_taken_once(engin
 
 async def test_a_single_poll_takes_no_votes_and_says_so(engine):
     await engine.once()
-    with pytest.raises(Unavailable, match="no approvals are taken"):
+    with pytest.raises(Unavailable, match="does not accept approvals yet"):
         await engine._vote(await announced(engine), "drain")

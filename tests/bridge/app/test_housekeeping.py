@@ -32,7 +32,7 @@ async def break_disk(bridge: Runtime) -> None:
     assert bridge.journal.trouble
 
 
-async def test_in_good_times_there_is_nothing_to_say(bridge):
+async def test_a_healthy_sink_logs_nothing(bridge):
     await tidy(bridge)
     assert await audits(bridge) == []
 
@@ -70,7 +70,7 @@ async def test_an_audit_that_fails_is_tried_again(bridge, monkeypatch):
     assert [action for action, _ in await audits(bridge)] == ["journal.set-aside"]
 
 
-async def test_what_is_old_and_settled_goes_without_a_word(bridge):
+async def test_what_is_old_and_settled_is_deleted_silently(bridge):
     await bridge.journal.append([about("A")], time.time() - 31 * 86400)
     for sink in ("bus", "pager"):
         await bridge.journal.settle(sink, delivered("A/1"), time.time())
@@ -94,7 +94,7 @@ async def test_each_loss_is_counted_and_audited(bridge, caplog):
     assert "journal.lost" in [r.message for r in caplog.records]
 
 
-async def test_the_house_is_kept_again_and_again(bridge, monkeypatch):
+async def test_housekeeping_repeats(bridge, monkeypatch):
     monkeypatch.setattr(housekeeping, "MEND_EVERY", 0.01)
     monkeypatch.setattr(housekeeping, "TRIM_EVERY", 0.03)
     keeping = asyncio.create_task(keep_house(bridge))
@@ -132,7 +132,7 @@ def heard(sock: socket.socket) -> list[bytes]:
         return found
 
 
-async def test_the_watchdog_is_fed_while_the_poll_loop_moves(bridge, systemd):
+async def test_the_watchdog_is_fed_while_the_poll_loop_advances(bridge, systemd):
     feeding = asyncio.create_task(keep_watchdog(bridge))
     await asyncio.sleep(0.1)
     assert set(heard(systemd)) == {b"WATCHDOG=1"}
@@ -145,7 +145,7 @@ async def test_the_watchdog_is_fed_while_the_poll_loop_moves(bridge, systemd):
     await asyncio.gather(feeding, return_exceptions=True)
 
 
-async def test_nobody_is_fed_who_does_not_ask(bridge, monkeypatch):
+async def test_without_a_watchdog_nothing_is_sent(bridge, monkeypatch):
     monkeypatch.delenv("WATCHDOG_USEC", raising=False)
     async with asyncio.timeout(1):
         await keep_watchdog(bridge)

@@ -60,7 +60,7 @@ async def test_a_newer_journal_is_not_touched(place):
         await run(place.load(), place.load, once=True)
 
 
-async def test_a_directory_that_cannot_be_written_is_no_reason_not_to_start(place, caplog):
+async def test_a_bridge_starts_with_a_read_only_directory(place, caplog):
     (place.folder / "file").touch()
     config = place.write(state_dir=str(place.folder / "file" / "state"))
     assert await run(config, place.load, once=True) == 0
@@ -79,7 +79,7 @@ async def test_a_journal_that_others_may_read_is_a_warning(place, caplog):
     assert said.path == str(place.state_dir / "journal.db")
 
 
-async def test_it_serves_until_it_is_told_to_stop(place, simulator):
+async def test_it_serves_until_it_is_stopped(place, simulator):
     async with serving(place) as app:
         event = simulator.world.create(type="Reboot", notice="15m")
         await until(lambda: "scheduled" in place.told("left"))
@@ -99,14 +99,14 @@ async def test_the_first_line_says_which_file(place, caplog):
 
 
 async def test_it_stops_in_order(place, simulator, monkeypatch, caplog):
-    """Polling first, then the sinks get their time, and what they take is settled."""
+    """Polling stops first, then the sinks drain, and what they accept is settled."""
     caplog.set_level(logging.INFO, "bridge.app")
     gate = asyncio.Event()
     far_side = FarSide(lambda _: gate.wait(), answer=lambda results: [None for _ in results])
     monkeypatch.setattr("bridge.delivery.workers.find_sink", lambda _: far_side.plugin)
     async with serving(place) as app:
         await until(lambda: far_side.batches)
-        before = far_side.left  # it may have been entered before this VM's name was known
+        before = far_side.left  # it may have connected before this VM's name was known
         app._stop.set()
         await until(lambda: "bridge.stopping" in [r.message for r in caplog.records])
         await asyncio.sleep(0.05)
@@ -122,7 +122,7 @@ async def test_it_stops_in_order(place, simulator, monkeypatch, caplog):
     assert app.runtime.status.source.transitions == {}
 
 
-async def test_a_dead_sink_keeps_nobody_longer_than_the_grace(place, monkeypatch, caplog):
+async def test_a_dead_sink_delays_a_stop_by_at_most_the_grace(place, monkeypatch, caplog):
     caplog.set_level(logging.INFO, "bridge.app")
     place.write(stop_grace="300ms")
     far_side = FarSide(lambda _: Unavailable("never"))

@@ -111,7 +111,7 @@ async def test_a_reload_takes_new_certificates_and_refuses_bad_ones(place, caplo
         assert await trusted() == [False, True]
 
 
-async def test_systemd_hears_of_every_step(place, caplog, monkeypatch):
+async def test_systemd_is_notified_of_every_step(place, caplog, monkeypatch):
     heard: list[str] = []
     monkeypatch.setattr("bridge.platform.notify", heard.append)
     async with serving(place) as app:

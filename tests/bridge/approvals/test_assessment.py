@@ -1,4 +1,4 @@
-"""Whether an approval counts, waits or is refused, and what its sender is told."""
+"""Whether an approval counts, waits or is refused, and the answer to its sender."""
 
 import pytest
 from support.bridge import cast_votes, counted, event_id
@@ -10,7 +10,7 @@ from bridge.journal.votes import early
 EACH = {"require": "each-resource"}
 
 
-async def test_the_vote_that_is_enough_is_not_recorded_for_it_will_be_granted(two):
+async def test_the_deciding_vote_is_not_published_as_recorded_because_a_grant_follows(two):
     bridge = await two.bridge()
     await bridge.hear(event_id(two))
     assert await bridge.told() == []
@@ -70,11 +70,11 @@ async def test_a_hold_says_that_azure_will_not_wait(two):
     [told] = await bridge.told()
     assert told["data"]["votes"]["holds"] == ["bus"]
     assert told["data"]["detail"] == (
-        "A hold does not stop Azure: the event goes ahead at notBefore."
+        "A hold does not stop Azure: the event still starts at notBefore."
     )
 
 
-async def test_a_hold_after_azure_was_told_is_refused_and_an_approval_needs_no_answer(two):
+async def test_a_hold_after_the_grant_is_refused_and_an_approval_gets_no_answer(two):
     bridge = await two.bridge()
     await bridge.hear(event_id(two))
     await bridge.consider()
@@ -93,7 +93,7 @@ async def test_an_equal_vote_changes_nothing_and_keeps_its_time(two):
     assert counted(bridge, "dropped", "unchanged") == 1
 
 
-async def test_a_later_vote_of_the_same_voice_takes_the_place_of_the_former(two):
+async def test_a_later_vote_of_the_same_voter_replaces_the_earlier_one(two):
     bridge = await two.bridge(**EACH)
     for number, decision in enumerate(["approve", "hold", "release"]):
         await bridge.hear(
@@ -111,7 +111,7 @@ async def test_an_older_offset_never_replaces_a_newer_one(two):
     assert counted(bridge, "dropped", "older") == 1
 
 
-async def test_no_more_than_a_crowd_may_wait(two, monkeypatch):
+async def test_the_number_of_waiting_approvals_is_limited(two, monkeypatch):
     monkeypatch.setattr("bridge.approvals.assessment.MOST_WAITING", 3)
     assert MOST_WAITING == 1000
     bridge = await two.bridge()
@@ -121,7 +121,7 @@ async def test_no_more_than_a_crowd_may_wait(two, monkeypatch):
     assert counted(bridge, "refused", "rate-limited") == 2
 
 
-async def test_after_a_grant_of_an_earlier_life_the_new_life_is_voted_on_anew(two):
+async def test_a_grant_of_an_earlier_incarnation_does_not_count_for_the_new_one(two):
     bridge = await two.bridge(**EACH)
     key = event_id(two)
     await bridge.journal.run(lambda store: mark(store, (key, 1), "granted", (), 0.0))

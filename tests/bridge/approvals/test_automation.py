@@ -1,4 +1,4 @@
-"""What the bridge does without being asked: votes by rule, and reminders, each once."""
+"""What the bridge does on its own: votes by rule, and reminders, each once."""
 
 import time
 from dataclasses import replace
@@ -32,7 +32,7 @@ async def cast(bridge, key):
 # --- votes by rule -------------------------------------------------------------------------------
 
 
-async def test_what_a_rule_approves_is_posted_without_anybody_asking(two):
+async def test_what_a_rule_approves_is_posted_without_a_vote(two):
     key = plan(two)
     plan(two, "long", duration=60)
     bridge = await two.bridge(auto=[{"event_type": "Freeze", "max_duration": "10s"}])
@@ -48,7 +48,7 @@ async def test_what_a_rule_approves_is_posted_without_anybody_asking(two):
     assert await cast(bridge, key) == [("auto", "vm-0", True)]
 
 
-async def test_a_rule_votes_for_this_vm_alone_unless_it_is_for_all(two):
+async def test_a_rule_votes_only_for_this_vm_unless_it_covers_all(two):
     key = plan(two)
     rule = {"event_type": "Freeze"}
     bridge = await two.bridge(require="each-resource", auto=[rule])
@@ -75,7 +75,7 @@ async def test_a_vote_by_rule_does_not_override_a_hold(two):
     assert len(two.posts()) == 1
 
 
-async def test_a_vote_by_rule_goes_with_what_it_was_about_and_comes_anew(two):
+async def test_a_vote_by_rule_lapses_with_its_state_and_is_cast_again(two):
     key = plan(two)
     bridge = await two.bridge(auto=[{"event_type": "Freeze", "max_duration": "10s"}], dry_run=True)
     await bridge.consider()
@@ -114,14 +114,14 @@ async def test_events_that_come_together_are_posted_together(two):
 
 
 async def long_ago(bridge, hours=5):
-    """As if all that is pending had been announced so long ago."""
+    """Make all pending events look as if they were announced that long ago."""
     state = await bridge.journal.load()
     since = datetime.now(UTC) - timedelta(hours=hours)
     tracked = {key: replace(known, since=since) for key, known in state.tracked.items()}
     await bridge.journal.commit(replace(state, tracked=tracked), [], time.time())
 
 
-async def test_where_one_approval_is_enough_the_reminder_says_that_there_is_none(two):
+async def test_a_reminder_says_that_nobody_has_approved(two):
     key = plan(two)
     bridge = await two.bridge(require="any", remind=["3h"])
     await long_ago(bridge)
@@ -133,7 +133,7 @@ async def test_where_one_approval_is_enough_the_reminder_says_that_there_is_none
     )
 
 
-async def test_who_is_missing_is_named_once_for_each_reminder_across_restarts(two):
+async def test_each_reminder_names_who_is_missing_once_even_across_restarts(two):
     key = plan(two)
     for remind in (["3h"], ["3h"], ["3h", "2h", "1m"]):
         bridge = await two.bridge(require="each-resource", remind=remind)
@@ -151,7 +151,7 @@ async def test_who_is_missing_is_named_once_for_each_reminder_across_restarts(tw
     assert await bridge.journal.run(lambda store: reminded(store, (key, 1))) == {"3h", "2h"}
 
 
-async def test_of_reminders_that_passed_while_nobody_looked_the_latest_is_given(two):
+async def test_only_the_latest_of_several_passed_reminders_is_published(two):
     plan(two)
     bridge = await two.bridge(remind=["2h", "3h", "4h"])
     await long_ago(bridge)
@@ -187,7 +187,7 @@ async def test_nobody_is_reminded_of_what_is_satisfied_or_by_a_bridge_that_does_
         assert await bridge.told("approval.due") == []
 
 
-async def test_who_holds_is_named_too(two):
+async def test_holders_are_named_too(two):
     key = plan(two)
     bridge = await two.bridge(remind=["2h"])
     await long_ago(bridge)

@@ -1,4 +1,4 @@
-"""From votes to Azure: one POST at the right moment, none at a wrong one, whatever breaks between."""
+"""From votes to Azure: one POST at the right moment and none at a wrong one, despite failures."""
 
 import asyncio
 from datetime import datetime, timedelta
@@ -43,7 +43,7 @@ async def test_a_vote_of_a_pending_event_reaches_azure_and_the_event_starts(two,
     assert len(two.posts()) == 1
 
 
-async def test_each_vm_is_waited_for(two):
+async def test_every_vm_must_approve(two):
     bridge = await two.bridge(**EACH)
     await bridge.hear(event_id(two), resource="vm-0", approver="a")
     await bridge.consider()
@@ -69,7 +69,7 @@ async def test_what_ran_by_our_approval_is_completed_even_if_its_start_was_misse
     assert await bridge.told("canceled") == []
 
 
-async def test_the_grant_of_an_earlier_life_says_nothing_of_the_present_one(two):
+async def test_the_grant_of_an_earlier_incarnation_does_not_count_for_this_one(two):
     bridge = await two.bridge()
     key = event_id(two)
     two.world.cancel("e")
@@ -85,7 +85,7 @@ async def test_the_grant_of_an_earlier_life_says_nothing_of_the_present_one(two)
 # --- holds and changes ---------------------------------------------------------------------------
 
 
-async def test_a_hold_keeps_azure_uninformed_until_it_is_lifted(two):
+async def test_a_hold_keeps_azure_waiting_until_it_is_released(two):
     bridge = await two.bridge()
     await bridge.hear(event_id(two), decision="hold", approver="a", id="1")
     await bridge.hear(event_id(two), approver="b", id="2")
@@ -106,7 +106,7 @@ async def test_a_hold_that_expires_wakes_the_grant(two):
     assert await waited(bridge, post) >= 0.3
 
 
-async def test_votes_lapse_once_the_event_is_worse_and_it_is_said_once(two):
+async def test_votes_lapse_when_the_event_gets_worse_and_that_is_published_once(two):
     bridge = await two.bridge(**EACH)
     await bridge.hear(event_id(two), resource="vm-0", approver="a", id="1")
     two.world.update("e", type="Redeploy")
@@ -128,7 +128,7 @@ async def test_votes_lapse_once_the_event_is_worse_and_it_is_said_once(two):
     assert len(two.posts()) == 1
 
 
-async def test_who_does_not_lead_lets_votes_lapse_in_silence(two):
+async def test_only_the_leader_publishes_lapsed_votes(two):
     bridge = await two.bridge("vm-1", **EACH)
     await bridge.hear(event_id(two), resource="vm-1")
     two.world.update("e", type="Redeploy")
@@ -186,7 +186,7 @@ async def test_the_second_vm_waits_also_after_a_hold_that_became_an_approval(two
     assert two.posts() == []
 
 
-async def test_who_leads_does_not_wait_for_a_clock_that_was_set_back(two):
+async def test_the_leader_does_not_wait_for_a_clock_that_was_set_back(two):
     bridge = await two.bridge()
     bridge.clock.ahead = timedelta(hours=1)
     await bridge.hear(event_id(two))
@@ -207,7 +207,7 @@ async def test_the_second_vm_settles_silently_when_the_first_has_acted(two):
     assert await second.told() == []
 
 
-async def test_two_that_both_grant_say_so_under_one_id(two):
+async def test_two_bridges_that_both_grant_publish_one_id(two):
     plan(two, "slow", starts_after_approval="1h")
     bridges = [await two.bridge(name, **NOW) for name in ("vm-0", "vm-1")]
     for bridge in bridges:
@@ -234,7 +234,7 @@ async def test_nothing_is_posted_for_an_event_of_other_vms(two):
     assert two.posts() == []
 
 
-async def test_who_watches_all_stands_in_last(two):
+async def test_a_bridge_that_watches_all_vms_acts_last(two):
     key = plan(two, "theirs", resources=["vm-1"])
     first = await two.bridge("vm-0", source={"scope": "all"}, takeover_after="300ms")
     async with deciding(first):
@@ -261,7 +261,9 @@ async def test_a_vote_taken_before_the_vms_name_is_known_counts_once_it_is(two):
 # --- too late ------------------------------------------------------------------------------------
 
 
-async def test_nothing_is_posted_after_the_start_and_who_was_not_due_says_nothing(two):
+async def test_nothing_is_posted_after_the_start_and_a_bridge_that_was_not_due_publishes_nothing(
+    two,
+):
     bridge = await two.bridge(**EACH)
     await bridge.hear(event_id(two), resource="vm-0")
     two.world.start("e")
@@ -284,7 +286,7 @@ async def test_what_was_enough_and_ended_before_anybody_looked_is_said_to_have_f
     assert await follower_again.became() == []
 
 
-async def test_a_hold_before_anybody_looked_leaves_nothing_to_fail(two):
+async def test_a_hold_before_the_first_decision_means_no_failure(two):
     bridge = await two.bridge()
     await bridge.hear(event_id(two), approver="a")
     await bridge.hear(event_id(two), approver="b", decision="hold")
@@ -294,7 +296,7 @@ async def test_a_hold_before_anybody_looked_leaves_nothing_to_fail(two):
     assert await bridge.became() == [("recorded", None)]
 
 
-async def test_who_is_due_by_other_votes_than_those_that_lapsed_is_due_all_the_same(two):
+async def test_a_bridge_stays_due_by_votes_that_did_not_lapse(two):
     bridge = await two.bridge()
     key = event_id(two)
     two.world.fault("status", methods=["POST"], status=500)
@@ -312,7 +314,7 @@ async def test_who_is_due_by_other_votes_than_those_that_lapsed_is_due_all_the_s
     assert await bridge.became() == [("refused", "superseded"), ("failed", None)]
 
 
-async def test_who_was_due_is_so_no_longer_when_the_event_leaves_its_vm(two):
+async def test_a_bridge_is_no_longer_due_when_the_event_leaves_its_vm(two):
     bridge = await two.bridge()
     key = event_id(two)
     two.world.fault("status", methods=["POST"], status=500)

@@ -1,4 +1,4 @@
-"""The desk: what is taken, what waits, what is refused, who speaks, and when nothing may be taken."""
+"""The intake: what it takes, holds back and refuses, who publishes, and when it takes nothing."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ from bridge.policy.message import APPROVE
 EACH = {"require": "each-resource"}
 
 
-async def test_a_vote_is_in_the_journal_when_it_was_taken_and_who_leads_says_so(two):
+async def test_a_vote_is_in_the_journal_once_taken_and_the_leader_publishes_it(two):
     bridge = await two.bridge(**EACH)
     key = event_id(two)
     await bridge.hear(key.lower(), resource="VM-0", approver="orders", reason="drained", id="a-1")
@@ -96,7 +96,7 @@ async def test_a_vote_for_what_never_shows_is_a_stray_after_its_grace(two):
 # --- strays and strangers ------------------------------------------------------------------------
 
 
-async def test_what_else_we_publish_is_counted_and_never_answered(two):
+async def test_our_own_cloudevents_on_the_topic_are_counted_and_never_answered(two):
     bridge = await two.bridge(answer_strays=True)
     ours = {"specversion": "1.0", "type": "azure.scheduledevents.scheduled.v1"}
     await bridge.intake.take(Delivery(json.dumps(ours).encode()), "bus")
@@ -104,7 +104,7 @@ async def test_what_else_we_publish_is_counted_and_never_answered(two):
     assert await bridge.told() == []
 
 
-async def test_what_its_source_wants_unread_is_counted_and_let_go(two):
+async def test_a_message_the_source_marks_as_unreadable_is_counted_and_acknowledged(two):
     bridge = await two.bridge(**EACH)
     key = event_id(two)
     body = json.dumps({"eventId": key, "resource": "vm-0"}).encode()
@@ -116,7 +116,7 @@ async def test_what_its_source_wants_unread_is_counted_and_let_go(two):
     assert kept == {"place": "7"}
 
 
-async def test_a_checkpoint_moves_with_whatever_came_poison_too(two):
+async def test_a_checkpoint_advances_past_every_message_even_a_bad_one(two):
     bridge = await two.bridge()
     for number, body in enumerate([b"\xff", b"{}", json.dumps({"type": APPROVE}).encode()]):
         await bridge.intake.take(Delivery(body, checkpoint=("t/0", str(number + 1))), "bus")
@@ -159,7 +159,7 @@ async def test_nothing_is_taken_while_the_journal_cannot_be_written(two):
         max_size=4,
     )
 )
-def test_no_message_upsets_the_desk(tmp_path_factory, messages):
+def test_no_message_breaks_the_intake(tmp_path_factory, messages):
     async def play():
         folder = tmp_path_factory.mktemp("fuzz")
         async with group(folder) as made:

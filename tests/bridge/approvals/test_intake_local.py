@@ -1,4 +1,4 @@
-"""Votes given to this very bridge: always answered, POSTed at once, whoever leads."""
+"""Votes sent directly to this bridge: always answered, POSTed immediately, even if it does not lead."""
 
 import json
 
@@ -29,7 +29,7 @@ async def one(bridge, key, **said):
     return found.outcome, found.reason
 
 
-async def test_the_caller_hears_what_azure_said(two):
+async def test_the_caller_gets_azures_answer(two):
     bridge = await two.bridge()
     async with deciding(bridge):
         bridge.intake.patience = 20.0
@@ -40,7 +40,7 @@ async def test_the_caller_hears_what_azure_said(two):
     assert (vote.approver, vote.verified, vote.via, vote.local) == ("uid 0", True, "control", True)
 
 
-async def test_the_bridge_that_took_it_acts_and_speaks_though_it_does_not_lead(two):
+async def test_the_bridge_that_took_a_local_vote_acts_and_publishes_without_leading(two):
     second = await two.bridge("vm-1", **EACH)
     assert await one(second, event_id(two), resource="vm-1") == ("recorded", None)
     assert await second.became() == [("recorded", None)]
@@ -50,7 +50,7 @@ async def test_the_bridge_that_took_it_acts_and_speaks_though_it_does_not_lead(t
     assert await second.became() == [("recorded", None), ("granted", None)]
 
 
-async def test_votes_from_a_bus_still_wait_for_who_leads(two):
+async def test_votes_from_a_bus_still_wait_for_the_leader(two):
     second = await two.bridge("vm-1", takeover_after="1h")
     await second.hear(event_id(two))
     await second.consider()
@@ -76,7 +76,7 @@ async def test_an_event_of_other_vms_is_refused_and_an_unknown_one_waits(two):
     assert len(await bridge.journal.run(early)) == 1
 
 
-async def test_an_early_local_vote_is_posted_at_once_when_its_event_shows(two):
+async def test_an_early_local_vote_is_posted_as_soon_as_its_event_appears(two):
     second = await two.bridge("vm-1", takeover_after="1h")
     key = two.world.event_id("soon")
     assert await one(second, key) == ("pending", "early")
@@ -113,7 +113,7 @@ async def test_without_an_id_each_message_is_a_new_one(two):
     assert [vote.decision for vote in await cast_votes(bridge, event_id(two))] == ["approve"]
 
 
-async def test_a_hold_after_azure_was_told_is_refused_and_an_approval_is_granted_already(two):
+async def test_a_hold_after_the_grant_is_refused_and_an_approval_is_already_granted(two):
     two.world.create(name="slow", type="Reboot", notice="1h", starts_after_approval="1h")
     bridge = await two.bridge()
     key = event_id(two, "slow")
@@ -123,7 +123,7 @@ async def test_a_hold_after_azure_was_told_is_refused_and_an_approval_is_granted
     assert await one(bridge, key, decision="hold") == ("refused", "not-approvable")
 
 
-async def test_a_caller_does_not_wait_for_ever_for_azure(two):
+async def test_a_caller_waits_for_azure_only_for_a_limited_time(two):
     bridge = await two.bridge()
 
     async def post(*_):
@@ -151,7 +151,7 @@ async def test_several_events_are_answered_one_by_one(two):
 # --- who it is -----------------------------------------------------------------------------------
 
 
-async def test_a_caller_speaks_under_its_own_name_alone(two):
+async def test_a_caller_can_only_vote_under_its_own_name(two):
     bridge = await two.bridge()
     assert await one(bridge, event_id(two), approver="root") == ("refused", "unauthorized")
     assert await one(bridge, event_id(two), approver="uid 0") == ("pending", None)
@@ -175,7 +175,7 @@ async def test_a_token_is_the_approver_that_names_it(two):
     assert await one(bridge, event_id(two), via=HTTP, identity="t-2") == ("refused", "unauthorized")
 
 
-async def test_a_signature_is_enough_and_goes_before_a_token(two):
+async def test_a_signature_is_enough_and_takes_precedence_over_a_token(two):
     bridge = await two.bridge(allow=[ORDERS.entry()], dry_run=True)
     for name, identity in (("w-1", None), ("w-2", "t-1")):
         delivery = ORDERS.delivery(event_id(two), name=name)
@@ -197,7 +197,7 @@ async def test_over_http_a_signature_is_five_minutes_old_at_most(two, age):
     assert found.outcome == "pending"
 
 
-async def test_who_proves_nothing_is_turned_away(two):
+async def test_an_unverified_caller_is_refused(two):
     bridge = await two.bridge(allow=[ORDERS.entry()])
     stranger = Signer("orders", seed=9).delivery(event_id(two))
     for delivery in (Delivery(b'{"eventId": "x"}'), stranger):

@@ -1,4 +1,4 @@
-"""Approval sources: acknowledged after the journal, entered again, never stuck on poison."""
+"""Approval sources: acknowledged after the journal, reconnected, never stuck on a bad message."""
 
 import asyncio
 import json
@@ -31,7 +31,7 @@ class RadioSettings(ApprovalSettings):
 
 @dataclass
 class Radio:
-    """A source that really awaits: what is put on the air comes out, in order, and trouble too."""
+    """A source that really awaits: it delivers what a test puts in, in order, and errors too."""
 
     air: asyncio.Queue = field(default_factory=asyncio.Queue)
     entered: list[Any] = field(default_factory=list)
@@ -108,7 +108,7 @@ def event_id(desk) -> str:
     return key
 
 
-async def test_a_message_is_acknowledged_when_it_is_in_the_journal_and_not_before(desk, radio):
+async def test_a_message_is_acknowledged_only_after_it_is_in_the_journal(desk, radio):
     known = []
     real = desk.intake.take
 
@@ -128,7 +128,7 @@ async def test_a_message_is_acknowledged_when_it_is_in_the_journal_and_not_befor
     assert radio.acked == ["r/0/0"]
 
 
-async def test_a_source_that_is_gone_is_entered_again_where_it_was(desk, radio):
+async def test_a_lost_source_is_reconnected_where_it_left_off(desk, radio):
     radio.refusals = [Unavailable("no carrier"), Unavailable("no carrier")]
     async with listening(desk):
         radio.say({"eventId": event_id(desk)}, 0)
@@ -142,7 +142,7 @@ async def test_a_source_that_is_gone_is_entered_again_where_it_was(desk, radio):
     assert desk.runtime.status.listeners == {}
 
 
-async def test_what_is_wrong_with_a_source_is_told(desk, radio):
+async def test_a_failing_source_is_reported(desk, radio):
     radio.refusals = [Unavailable("no carrier")] * 1000
     async with listening(desk):
         status = desk.runtime.status.listeners["bus"]
@@ -197,7 +197,7 @@ async def test_nothing_is_acknowledged_while_the_journal_cannot_be_written(desk,
         await until(lambda: radio.acked)
 
 
-async def test_a_reload_exchanges_what_changed_and_leaves_the_rest_alone(desk, radio):
+async def test_a_reload_replaces_what_changed_and_keeps_the_rest(desk, radio):
     same, other = RadioSettings(), RadioSettings(wave="short")
     async with listening(desk, kept=same, changed=same, gone=same) as exchange:
         await until(lambda: len(radio.entered) == 3)
@@ -208,7 +208,7 @@ async def test_a_reload_exchanges_what_changed_and_leaves_the_rest_alone(desk, r
     assert radio.left == 5
 
 
-async def test_a_source_looks_back_to_when_it_was_last_entered(desk, radio):
+async def test_a_source_reads_back_to_its_last_connection(desk, radio):
     async with listening(desk):
         await until(lambda: radio.entered)
     lookback = desk.runtime.config.approvals.lookback
@@ -232,7 +232,7 @@ async def test_nothing_is_taken_before_the_first_document_of_this_process(desk, 
         await until(lambda: radio.acked == ["r/0/0"])
 
 
-async def test_one_that_still_waits_for_azure_can_be_stopped_and_the_next_takes_what_was_said(
+async def test_a_listener_can_be_stopped_while_it_waits_for_azure_and_the_next_reads_the_votes(
     desk, radio
 ):
     answered = desk.runtime.status.source.answered = asyncio.Event()

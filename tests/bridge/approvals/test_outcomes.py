@@ -1,4 +1,4 @@
-"""What became of an approval, as a CloudEvent: the same on every bridge, and never too large."""
+"""The outcome of an approval as a CloudEvent: the same on every bridge, and never too large."""
 
 import json
 from dataclasses import replace
@@ -21,11 +21,11 @@ from bridge.policy.votes import Approval, Given
 SCHEMA = Path(__file__).parents[3] / "schemas" / "approval-outcome.v1.schema.json"
 VALID = jsonschema_rs.validator_for(json.loads(SCHEMA.read_text()), validate_formats=True)
 KNOWN = Tracked(scheduled_event(EVENT_ID.lower()), life=2, announced=True, affected=True)
-VOICE = cause_of(cast(reason="drained", position="t/0/7"))
+CAUSE = cause_of(cast(reason="drained", position="t/0/7"))
 
 
 def told(kind="recorded", **more):
-    return Outcome(**{"kind": kind, "event_key": EVENT_ID, "voice": VOICE, "known": KNOWN, **more})
+    return Outcome(**{"kind": kind, "event_key": EVENT_ID, "cause": CAUSE, "known": KNOWN, **more})
 
 
 def written(each: Outcome, observer: Observer = OBSERVER, now=NOON):
@@ -47,10 +47,10 @@ def test_it_names_its_cause_and_the_event_and_what_is_missing():
 
 
 @pytest.mark.parametrize("kind", ["granted", "failed"])
-def test_the_end_of_a_life_has_one_id_whoever_says_it_and_whatever_tipped_the_scales(kind):
+def test_the_end_of_an_incarnation_has_one_id_on_every_bridge(kind):
     ids = {
         written(told(kind), OBSERVER).id,
-        written(told(kind, cause=replace(VOICE, key="another")), Observer(), NOON + SECOND).id,
+        written(told(kind, cause=replace(CAUSE, key="another")), Observer(), NOON + SECOND).id,
     }
     assert len(ids) == 1
     later = written(told(kind, known=replace(KNOWN, life=3)))
@@ -61,7 +61,7 @@ def test_the_end_of_a_life_has_one_id_whoever_says_it_and_whatever_tipped_the_sc
 def test_an_answer_has_the_id_of_what_it_answers(kind):
     assert written(told(kind)).id == written(told(kind), Observer(), NOON + NOTICE).id
     others = [
-        told(kind, cause=replace(VOICE, key="another")),
+        told(kind, cause=replace(CAUSE, key="another")),
         told(kind, reason="superseded"),
         told(kind, event_key=None),
     ]
@@ -79,21 +79,21 @@ def test_an_answer_has_the_id_of_what_it_answers(kind):
         ("failed", "expired", 18),
     ],
 )
-def test_what_smells_of_forgery_is_more_severe(kind, reason, severity):
+def test_a_possible_forgery_is_logged_more_severely(kind, reason, severity):
     made = written(told(kind, reason=reason))
     assert made.attributes["severitynumber"] == severity
     assert made.data["reason"] == (reason or "drained")
 
 
 def test_what_names_no_event_is_about_the_vm():
-    voice = Cause("sha256-00", "sha256-00", None, None, "bus")
-    made = written(Outcome("refused", None, voice, reason="malformed", detail="it is not JSON"))
+    cause = Cause("sha256-00", "sha256-00", None, None, "bus")
+    made = written(Outcome("refused", None, cause, reason="malformed", detail="it is not JSON"))
     assert made.attributes["subject"] == ME
     assert "correlationid" not in made.attributes
     assert (made.data["eventId"], made.data["resources"], made.data["decision"]) == (None, [], None)
 
 
-def test_a_vote_and_what_it_came_from_sound_alike():
+def test_a_vote_and_its_message_have_the_same_cause():
     given_ = Given(
         Approval(EVENT_ID, "k", "a-1", "hold", None, ME, "x"), "bus", NOON, "cn", "t/0/1"
     )
@@ -110,7 +110,7 @@ def test_a_crowd_of_vms_still_fits():
 
 
 @given(st.text(), st.text(min_size=1), st.text())
-def test_whatever_people_call_themselves_it_can_be_written(approver, approval, said):
-    voice = replace(VOICE, approver=approver, approval=approval, said=said)
-    made = written(told(cause=voice))
+def test_any_approver_name_can_be_recorded(approver, approval, said):
+    cause = replace(CAUSE, approver=approver, approval=approval, said=said)
+    made = written(told(cause=cause))
     assert made.attributes["causationid"].isascii()

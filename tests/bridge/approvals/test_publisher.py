@@ -1,4 +1,4 @@
-"""Who speaks about a vote: the bridge on the first VM, once, and of strays only if asked to."""
+"""Who publishes a vote's outcome: the bridge of the first VM, once; strays only if configured."""
 
 import logging
 
@@ -9,7 +9,7 @@ from bridge.plugins import Delivery
 EACH = {"require": "each-resource"}
 
 
-async def test_only_the_bridge_on_the_first_vm_speaks_and_the_others_count_all_the_same(two):
+async def test_only_the_bridge_of_the_first_vm_publishes_and_the_others_only_count(two):
     second = await two.bridge("vm-1", **EACH)
     await second.hear(event_id(two), resource="vm-0")
     await second.hear(event_id(two))
@@ -18,7 +18,7 @@ async def test_only_the_bridge_on_the_first_vm_speaks_and_the_others_count_all_t
     assert counted(second, "recorded") == counted(second, "refused", "resource-required") == 1
 
 
-async def test_for_terminate_each_bridge_speaks(two):
+async def test_for_terminate_every_bridge_publishes(two):
     two.world.create(name="t", type="Terminate", notice="1h", resources=["vm-0", "vm-1"])
     second = await two.bridge("vm-1", **EACH)
     await second.hear(event_id(two, "t"), resource="vm-1")
@@ -35,7 +35,7 @@ async def test_strays_are_counted_and_logged_once_a_minute_but_not_answered(two,
     assert await bridge.told() == []
 
 
-async def test_strays_are_answered_where_that_is_asked_for(two):
+async def test_strays_are_answered_if_configured(two):
     bridge = await two.bridge(answer_strays=True)
     await bridge.intake.take(Delivery(b"{}", position="t/0/3"), "bus")
     [told] = await bridge.told()
@@ -43,7 +43,7 @@ async def test_strays_are_answered_where_that_is_asked_for(two):
     assert told["subject"] == "vm-0"
 
 
-async def test_what_other_vms_act_on_is_none_of_our_business(two):
+async def test_events_of_other_vms_are_left_to_their_bridges(two):
     two.world.create(name="theirs", type="Freeze", notice="1h", resources=["vm-1"])
     bridge = await two.bridge(answer_strays=True)
     await bridge.hear(event_id(two, "theirs"))

@@ -1,7 +1,7 @@
-"""Two bridges on one bus under one Azure: whatever happens in whatever order, and between whom.
+"""Two bridges on one bus under one Azure, with random steps in random order.
 
-Votes reach the bridges at different times, or one of them alone; events change, end and return;
-bridges look late, restart and are told nothing. A clerk keeps the books of each by hand.
+Votes reach the bridges at different times, or only one of them; events change, end and return;
+bridges decide late, restart and get no answer. A VoteLedger models each of them.
 """
 
 import asyncio
@@ -43,11 +43,11 @@ HEARERS = st.sampled_from([VMS, VMS, VMS, VMS[:1], VMS[1:], ()])
 
 
 CLOCK = StillClock()
-"""All clocks of the bridges; it goes when a step takes time."""
+"""The clock of all bridges; it moves when a step takes time."""
 
 
 class Azure:
-    """What is true, and what each VM is shown of it."""
+    """The real state, and what each VM sees of it."""
 
     def __init__(self):
         self.events, self.incarnation, self.answers = {}, 0, True
@@ -60,7 +60,7 @@ class Azure:
 
 
 class Window:
-    """Azure as one VM sees it; whatever is POSTed here, the clerk must have allowed."""
+    """Azure as one VM sees it; the ledger must allow everything that is POSTed here."""
 
     def __init__(self, azure, clerk):
         self.azure, self.clerk = azure, clerk
@@ -91,7 +91,7 @@ class Window:
         return Accepted() if taken else GONE
 
     def prevents(self, name):
-        """Azure does not answer, did not just now, has lost it, or was not asked what there is."""
+        """Whether a POST was impossible: Azure does not answer, or the bridge has no fresh document."""
         just_now = self.tried.get(name, CLOCK.moment - HOUR) > CLOCK.moment - LONGEST_BACKOFF
         return just_now or not self.fresh or not self.azure.answers or name not in self.azure.events
 
@@ -190,7 +190,7 @@ class Desks(RuleBasedStateMachine):
 
     @rule(name=EVENTS, channel=CHANNEL, by=HEARERS, votes=READY, then=st.booleans())
     def agree(self, name, channel, by, votes, then):
-        """Several are ready, one after the other."""
+        """Several voters approve, one after the other."""
         for who, vm in votes:
             self.say(name, who, "approve", vm, "proved", channel, by)
         for at in by if then else ():
@@ -198,7 +198,7 @@ class Desks(RuleBasedStateMachine):
 
     @rule(name=EVENTS, who=WHO, what=WHAT, vm=WHERE, at=BRIDGES)
     def call(self, name, who, what, vm, at):
-        """By command, at one of the bridges."""
+        """A vote by command, at one of the bridges."""
         self.number += 1
         said = Said(self.number, name, who, what, vm, local=True)
         self._tick()
@@ -208,7 +208,7 @@ class Desks(RuleBasedStateMachine):
 
     @rule(at=BRIDGES, channel=CHANNEL, count=st.integers(1, 4))
     def hear(self, at, channel, count):
-        """A bridge takes what is next on a channel; to have taken a message twice changes nothing."""
+        """A bridge takes the next message of a channel; taking a message twice changes nothing."""
         first = self.read[at][channel]
         last = min(first + count, len(self.said[channel]))
         self.read[at][channel] = last
@@ -242,7 +242,7 @@ class Desks(RuleBasedStateMachine):
 
     @rule(at=BRIDGES)
     def look(self, at):
-        """What must be POSTed is, and what could not be is said to have failed."""
+        """What must be POSTed is POSTed, and what could not be is published as failed."""
         self._tick()
         clerk, told = self.clerks[at], self.bridges[at].told
         clerk.looks(CLOCK.moment)

@@ -1,6 +1,6 @@
-"""Whatever happens in whatever order: nothing is POSTed that policy and identity do not allow.
+"""Random steps in random order: nothing is POSTed that policy and identity do not allow.
 
-And whatever they allow is POSTed while the event waits, or said to have failed.
+Everything they allow is POSTed while the event waits, or published as failed.
 """
 
 import random
@@ -46,7 +46,7 @@ LONGEST_BACKOFF = timedelta(seconds=5)
 
 
 class Expected:
-    """One scheduled event as it ought to be: who said what, and whether that is enough."""
+    """The expected state of one scheduled event: the votes, and whether they are enough."""
 
     def __init__(self, policy):
         self.policy = policy
@@ -54,7 +54,7 @@ class Expected:
         self.posted = self.was_due = False
 
     def hear(self, voter, what, now):
-        """A later vote takes the place of the former; one that says the same changes nothing."""
+        """A later vote replaces the earlier one; an equal vote changes nothing."""
         said, at = self.votes.get(voter, (None, now))
         same = said == what and (what != "hold" or now < at + HOLD)
         if not same and not (what == "hold" and self.posted):
@@ -72,7 +72,7 @@ class Expected:
 
 
 class Desk:
-    """One bridge, which looks after each step, and an independent idea of what it should do."""
+    """One bridge that decides after each step, and an independent model of what it should do."""
 
     def __init__(self, made, policy):
         self.group, self.policy = made, policy
@@ -87,7 +87,7 @@ class Desk:
         await self.look()
 
     async def look(self):
-        """The bridge looks, and what it tells Azure is what it should."""
+        """The bridge decides, and its StartRequests are the expected ones."""
         now = self.clock.now()
         for _, event in self.events.values():
             event.was_due |= not event.posted and event.enough(now)
@@ -129,7 +129,7 @@ class Desk:
         await self.look()
 
     async def pretend(self, name, how):
-        """Somebody who is not orders speaks as orders."""
+        """Someone else votes as orders."""
         self.number += 1
         signer = {"forged": FORGER, "another name": SIGNERS["billing"]}.get(how, SIGNERS["orders"])
         message = signer.delivery(
@@ -196,9 +196,7 @@ async def play(folder, policy, steps):
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
-async def test_nothing_is_told_that_is_not_allowed_and_all_that_is_allowed_is_told(
-    tmp_path, policy
-):
+async def test_azure_gets_everything_that_is_allowed_and_nothing_else(tmp_path, policy):
     told = 0
     for seed in range(STORIES):
         dice = random.Random(f"{policy} {seed}")

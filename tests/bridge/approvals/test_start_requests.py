@@ -1,4 +1,4 @@
-"""What Azure is told: again until it takes it, several at once, and how it ended."""
+"""StartRequests: repeated until accepted, several in one request, and their results."""
 
 import pytest
 from support.bridge import deciding, event_id, grant_state, plan
@@ -26,7 +26,7 @@ async def test_the_spelling_is_azures_own(two):
     assert sent == ["abc-Def"]
 
 
-async def test_who_was_due_and_could_not_says_that_it_failed_when_the_event_is_gone(two):
+async def test_a_due_start_request_fails_when_the_event_is_gone(two):
     bridge = await two.bridge()
     key = event_id(two)
     two.world.fault("status", methods=["POST"], status=500)
@@ -43,7 +43,7 @@ async def test_who_was_due_and_could_not_says_that_it_failed_when_the_event_is_g
     assert told["data"]["approver"] == "orders"
 
 
-async def test_who_was_due_when_the_event_started_at_its_time_says_that_it_failed(two):
+async def test_a_due_start_request_fails_when_the_event_starts_on_time(two):
     key = plan(two, "soon", notice="1s")
     bridge = await two.bridge()
     two.world.fault("status", methods=["POST"], status=500)
@@ -55,7 +55,7 @@ async def test_who_was_due_when_the_event_started_at_its_time_says_that_it_faile
     assert await bridge.became() == [("failed", None)]
 
 
-async def test_an_event_that_starts_before_its_time_was_released_by_somebody(two):
+async def test_an_event_that_starts_early_was_approved_by_someone_else(two):
     bridge = await two.bridge()
     key = event_id(two)
     two.world.fault("status", methods=["POST"], status=500)
@@ -68,7 +68,7 @@ async def test_an_event_that_starts_before_its_time_was_released_by_somebody(two
     assert await grant_state(bridge, key) == "settled"
 
 
-async def test_it_is_tried_again_until_azure_takes_it(two):
+async def test_the_start_request_is_repeated_until_azure_accepts_it(two):
     two.world.fault("status", methods=["POST"], status=500, count=2)
     two.world.fault("status", methods=["POST"], status=429, count=1)
     bridge = await two.bridge()
@@ -89,7 +89,7 @@ async def test_an_answer_that_is_lost_is_asked_for_again_and_granted_once(two):
     assert await bridge.became() == [("granted", None)]
 
 
-async def test_news_of_other_things_does_not_shorten_the_wait_after_a_failure(two):
+async def test_other_changes_do_not_shorten_the_wait_after_a_failure(two):
     bridge = await two.bridge()
     calls = []
 
@@ -104,7 +104,7 @@ async def test_news_of_other_things_does_not_shorten_the_wait_after_a_failure(tw
     assert len(calls) == 1
 
 
-async def test_a_hold_that_comes_while_azure_does_not_answer_takes_the_duty_back(two):
+async def test_a_hold_during_an_azure_outage_withdraws_the_start_request(two):
     bridge = await two.bridge()
     key = event_id(two)
     two.world.fault("status", methods=["POST"], status=500)
@@ -166,7 +166,7 @@ async def test_while_the_journal_cannot_be_written_nothing_is_posted(two):
     assert len(two.posts()) == 1
 
 
-async def test_a_journal_that_fails_after_the_post_is_made_good_later(two):
+async def test_a_journal_failure_after_the_post_is_recovered_later(two):
     key = plan(two, "slow", starts_after_approval="1h")
     bridge = await two.bridge()
     await bridge.hear(key)
@@ -187,7 +187,7 @@ async def test_a_journal_that_fails_after_the_post_is_made_good_later(two):
     assert await bridge.journal.run(granted) == {(key, 1)}
 
 
-async def test_what_comes_together_is_posted_together(two):
+async def test_approvals_that_arrive_together_are_posted_together(two):
     keys = [event_id(two), plan(two, "f")]
     bridge = await two.bridge()
     for key in keys:
@@ -198,7 +198,7 @@ async def test_what_comes_together_is_posted_together(two):
     assert await bridge.became() == [("granted", None)] * 2
 
 
-async def test_one_that_azure_refuses_does_not_spoil_it_for_the_others(two):
+async def test_one_refused_event_does_not_block_the_others(two):
     keys = [event_id(two), plan(two, "f")]
     bridge = await two.bridge()
     sent = []
@@ -234,7 +234,7 @@ async def test_a_refusal_has_the_document_read_again_and_other_trouble_does_not(
     assert bridge.azure.rereads == rereads
 
 
-async def test_what_azure_refuses_because_it_is_gone_is_said_to_have_failed(two):
+async def test_a_start_request_refused_because_the_event_is_gone_is_published_as_failed(two):
     bridge = await two.bridge()
     two.world.fault("status", methods=["POST"], status=400)
     await bridge.hear(event_id(two))

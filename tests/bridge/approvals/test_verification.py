@@ -1,4 +1,4 @@
-"""Who a vote is from: signatures, tokens and names on the real desk, and everything that is not."""
+"""Who a vote is from: valid and invalid signatures, tokens and names at a real intake."""
 
 import json
 import time
@@ -21,7 +21,7 @@ BOTH = [ORDERS.entry(), BILLING.entry()]
 
 
 async def born_earlier(bridge, hours=24):
-    """As if the journal had been there for a while."""
+    """Make the journal look as if it had existed for a while."""
     text = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(time.time() - hours * 3600))
     await bridge.journal.run(lambda store: store.remember(born=text))
 
@@ -30,7 +30,7 @@ async def born_earlier(bridge, hours=24):
 
 
 @pytest.mark.parametrize("who", [ORDERS, BILLING], ids=lambda who: who.key.version)
-async def test_who_signs_is_the_approver(two, who):
+async def test_the_signer_is_the_approver(two, who):
     bridge = await two.bridge(allow=BOTH)
     await bridge.intake.take(who.delivery(event_id(two)), "bus", must_sign=True)
     [vote] = await cast_votes(bridge, event_id(two))
@@ -76,7 +76,7 @@ def forged(made):
 
 
 @pytest.mark.parametrize("message", [unsigned, tampered, forged])
-async def test_on_a_signed_channel_nothing_else_counts_and_takes_nobodys_key(two, message):
+async def test_on_a_signed_channel_unsigned_messages_neither_count_nor_use_up_ids(two, message):
     bridge = await two.bridge(allow=BOTH)
     await bridge.intake.take(message(two), "bus", must_sign=True)
     assert await bridge.became() == [("refused", "unauthorized")]
@@ -87,7 +87,7 @@ async def test_on_a_signed_channel_nothing_else_counts_and_takes_nobodys_key(two
     assert len(two.posts()) == 1
 
 
-async def test_who_signs_speaks_under_no_other_name(two):
+async def test_a_signer_cannot_vote_under_another_name(two):
     bridge = await two.bridge(allow=BOTH)
     await bridge.intake.take(ORDERS.delivery(event_id(two), approver="billing"), "bus")
     assert await bridge.became() == [("refused", "unauthorized")]
@@ -103,7 +103,7 @@ async def test_headers_cannot_change_what_was_signed(two):
     assert await cast_votes(bridge, event_id(two)) == []
 
 
-async def test_on_a_channel_of_trust_a_signature_still_proves_and_a_wrong_one_is_refused(two):
+async def test_a_trusted_channel_still_verifies_signatures(two):
     bridge = await two.bridge(allow=BOTH)
     await bridge.intake.take(forged(two), "bus")
     await bridge.intake.take(ORDERS.delivery(event_id(two)), "bus")
@@ -111,7 +111,7 @@ async def test_on_a_channel_of_trust_a_signature_still_proves_and_a_wrong_one_is
     assert counted(bridge, "refused", "unauthorized") == 1
 
 
-async def test_where_nobody_has_a_key_a_signature_is_nobodys_business(two):
+async def test_without_configured_keys_an_optional_signature_is_ignored(two):
     bridge = await two.bridge()
     await bridge.intake.take(forged(two), "bus")
     assert [vote.verified for vote in await cast_votes(bridge, event_id(two))] == [False]
@@ -125,9 +125,7 @@ async def test_the_refusals_of_strangers_do_not_fill_the_journal(two):
     assert counted(bridge, "refused", "unauthorized") == MOST_REFUSALS + 5
 
 
-async def test_a_key_that_cannot_be_read_proves_nobody_and_is_complained_of_once(
-    two, tmp_path, caplog
-):
+async def test_a_key_that_cannot_be_read_verifies_nothing_and_is_logged_once(two, tmp_path, caplog):
     entry = {"approver": "orders", "keys": [{"hmac": {"file": str(tmp_path / "absent")}}]}
     bridge = await two.bridge(allow=[entry, BILLING.entry()])
     for _ in range(2):
@@ -152,7 +150,7 @@ async def test_a_signed_message_that_comes_again_elsewhere_changes_nothing(two):
     assert counted(bridge, "dropped", "duplicate") == 2
 
 
-async def test_an_id_belongs_to_who_proves_it(two):
+async def test_an_id_belongs_to_its_verified_sender(two):
     bridge = await two.bridge(allow=BOTH, dry_run=True)
     for who in (ORDERS, BILLING):
         await bridge.intake.take(who.delivery(event_id(two)), "bus", must_sign=True)
@@ -206,7 +204,7 @@ async def test_an_older_signature_never_replaces_a_newer_one(two):
 
 
 @pytest.mark.parametrize(("said", "between"), [("hold", "approve"), ("approve", "hold")])
-async def test_what_was_signed_before_the_same_was_said_again_comes_too_late(two, said, between):
+async def test_a_signature_older_than_the_latest_vote_comes_too_late(two, said, between):
     bridge = await two.bridge(allow=BOTH, dry_run=True)
     await born_earlier(bridge)
     for name, age, decision in (("w-1", 30, said), ("w-2", 10, said), ("w-3", 20, between)):
@@ -225,7 +223,7 @@ async def test_keys_are_written_with_the_vote(two):
 # --- names ---------------------------------------------------------------------------------------
 
 
-async def test_nobody_takes_the_place_of_a_vote_that_was_proved(two):
+async def test_a_verified_vote_cannot_be_replaced_by_an_unverified_one(two):
     bridge = await two.bridge(dry_run=True)
     await bridge.hear(event_id(two), approver="orders", _identity="orders", id="1")
     await bridge.hear(event_id(two), approver="orders", decision="hold", id="2")
@@ -235,7 +233,7 @@ async def test_nobody_takes_the_place_of_a_vote_that_was_proved(two):
     assert ("refused", "unauthorized") in await bridge.became()
 
 
-async def test_a_hold_that_was_proved_is_not_released_by_a_mere_name(two):
+async def test_an_unverified_name_cannot_release_a_verified_hold(two):
     bridge = await two.bridge()
     await bridge.hear(event_id(two), decision="hold", resource="vm-0", _identity="orders", id="1")
     await bridge.hear(event_id(two), decision="release", approver="orders", id="2")
@@ -280,7 +278,7 @@ async def test_all_resources_lets_one_vote_count_for_every_vm(two):
     assert await bridge.became() == [("refused", "resource-required"), ("granted", None)]
 
 
-async def test_rights_that_a_reload_takes_away_are_gone_from_votes_that_stand(two):
+async def test_a_reload_that_removes_permissions_also_removes_existing_votes(two):
     bridge = await two.bridge(allow=BOTH, dry_run=True)
     await bridge.intake.take(ORDERS.delivery(event_id(two)), "bus")
     asked = bridge.runtime.config.approvals
@@ -291,7 +289,7 @@ async def test_rights_that_a_reload_takes_away_are_gone_from_votes_that_stand(tw
         assert len(two.posts()) == posts
 
 
-async def test_what_a_sink_says_needs_no_entry_and_counts_as_verified(two):
+async def test_a_sinks_vote_needs_no_entry_and_counts_as_verified(two):
     bridge = await two.bridge(allow=BOTH, require={"count": 1})
     body = json.dumps({"eventId": event_id(two), "resource": "vm-0", "id": "c-1"}).encode()
     for _ in range(2):

@@ -56,13 +56,13 @@ def test_every_command_has_help_and_a_module_with_its_parts(capsys, name):
     assert capsys.readouterr().out.startswith(f"usage: seb {name}")
 
 
-def test_no_command_is_a_mistake_of_usage(capsys):
+def test_no_command_is_a_usage_error(capsys):
     code, said = refused(capsys)
     assert code == 2
     assert "COMMAND" in said
 
 
-def test_an_unknown_command_is_a_mistake_of_usage(capsys):
+def test_an_unknown_command_is_a_usage_error(capsys):
     code, said = refused(capsys, "rnu")
     assert code == 2
     assert "'rnu'" in said
@@ -74,7 +74,7 @@ def test_an_unknown_command_is_a_mistake_of_usage(capsys):
     [("run", "--onc"), ("run", "extra"), ("run", "-c"), ("--vers",), ("--once", "run")],
     ids=" ".join,
 )
-def test_what_is_not_an_option_is_a_mistake_of_usage(capsys, words):
+def test_an_unknown_option_is_a_usage_error(capsys, words):
     assert refused(capsys, *words)[0] == 2
 
 

@@ -17,11 +17,11 @@ EVENT = "602D9444-D2CD-49C7-8624-8643E7171297"
 
 
 def elsewhere(tmp_path, running, **http):
-    """The configuration of somebody for whom there is no control socket."""
+    """The configuration of a user without a control socket."""
     return config(tmp_path / "elsewhere", listen=str(running.served.http), **http)
 
 
-async def test_the_control_socket_is_the_first_way(tmp_path):
+async def test_the_control_socket_is_tried_first(tmp_path):
     async with bridge(config(tmp_path, tokens=["secret"])) as running:
         await announce(running.journal, EVENT)
         found = await call("GET", "/api/v1/events", config=running.runtime.config)
@@ -31,7 +31,7 @@ async def test_the_control_socket_is_the_first_way(tmp_path):
         ] == "bus"
 
 
-async def test_http_with_a_token_is_the_second(tmp_path, monkeypatch):
+async def test_http_with_a_token_is_tried_second(tmp_path, monkeypatch):
     async with bridge(config(tmp_path, tokens=["secret"])) as running:
         other = elsewhere(tmp_path, running)
         with pytest.raises(RequestRefused, match="This needs a token") as caught:
@@ -50,7 +50,7 @@ async def test_proxies_of_the_environment_are_not_used(tmp_path, monkeypatch):
         assert await call("GET", "/api/v1/events", config=elsewhere(tmp_path, running))
 
 
-async def test_where_there_is_no_bridge_one_sentence_says_where_it_was_looked_for(tmp_path):
+async def test_a_missing_bridge_is_one_sentence_that_says_where_we_looked(tmp_path):
     settings = Config.model_validate({"state_dir": tmp_path, "http": {"listen": "127.0.0.1:9"}})
     with pytest.raises(Unreachable) as caught:
         await call("GET", "/", config=settings)
@@ -59,7 +59,7 @@ async def test_where_there_is_no_bridge_one_sentence_says_where_it_was_looked_fo
     )
 
 
-async def test_a_socket_that_a_dead_bridge_left_is_no_bridge(tmp_path):
+async def test_a_socket_left_by_a_dead_bridge_is_not_a_bridge(tmp_path):
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(str(tmp_path / "control.sock"))
     settings = Config.model_validate({"state_dir": tmp_path, "http": {"listen": None}})
@@ -68,39 +68,39 @@ async def test_a_socket_that_a_dead_bridge_left_is_no_bridge(tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may do anything")
-async def test_a_socket_that_is_not_open_to_us_is_said_to_be_so(tmp_path):
+async def test_a_socket_without_permission_is_reported(tmp_path):
     async with bridge(config(tmp_path)) as running:
         (tmp_path / "control.sock").chmod(0)
         settings = running.runtime.config.model_copy(
             update={"http": running.runtime.config.http.model_copy(update={"listen": None})}
         )
-        with pytest.raises(Unreachable, match="is not open to you"):
+        with pytest.raises(Unreachable, match="you may not open"):
             await call("GET", "/", config=settings)
 
 
-def test_a_refused_permission_is_told_apart_from_absence():
+def test_a_missing_permission_differs_from_a_missing_bridge():
     way = client.Way(
         "/run/control.sock", "no control socket", "http://bridge", aiohttp.BaseConnector, {}
     )
-    assert client._absent(way, PermissionError()) == "/run/control.sock is not open to you"
+    assert client._absent(way, PermissionError()) == "you may not open /run/control.sock"
     assert client._absent(way, FileNotFoundError()) == "no control socket"
 
 
-async def test_problems_are_passed_on_as_sentences(tmp_path):
+async def test_problems_are_shown_as_sentences(tmp_path):
     async with bridge(config(tmp_path)) as running:
-        with pytest.raises(RequestRefused, match="knows no scheduled event 'nothing'"):
+        with pytest.raises(RequestRefused, match="has no scheduled event 'nothing'"):
             await call("GET", "/api/v1/events/nothing", config=running.runtime.config)
 
 
 @pytest.mark.parametrize(
     ("answer", "sentence"),
     [
-        (lambda: web.Response(text="<html>"), "is not a bridge"),
+        (lambda: web.Response(text="<html>"), "was not answered by a bridge"),
         (lambda: web.Response(text="<html>", status=500), "status 500"),
         (lambda: web.json_response([], status=404), "status 404"),
         (
             lambda: web.Response(status=302, text="elsewhere", headers={"Location": "/"}),
-            "not a bridge",
+            "not answered by a bridge",
         ),
     ],
     ids=["a page", "a failing page", "a strange document", "a redirect"],
@@ -112,14 +112,14 @@ async def test_something_else_at_the_address_is_not_taken_for_a_bridge(tmp_path,
             await call("GET", "/api/v1/events", config=settings)
 
 
-async def test_a_connection_that_breaks_is_said_to_be_so(tmp_path):
+async def test_a_broken_connection_is_reported(tmp_path):
     async def hang_up(_, writer):
         writer.close()
 
     server = await asyncio.start_server(hang_up, "127.0.0.1", 0)
     async with server:
         port = server.sockets[0].getsockname()[1]
-        with pytest.raises(Unreachable, match="gave no proper answer"):
+        with pytest.raises(Unreachable, match="did not answer properly"):
             await call("POST", "/x", config=config(tmp_path, listen=f"127.0.0.1:{port}"))
 
 

@@ -1,4 +1,4 @@
-"""The report of a rehearsal in words, and what is said while it lasts."""
+"""The report of a drill as text, and the lines printed while it runs."""
 
 from copy import deepcopy
 from datetime import UTC, datetime
@@ -36,7 +36,7 @@ def report(**changes):
         "notBefore": "2026-11-15T12:15:00Z",
         "startedAt": None,
         "endedAt": None,
-        "verdict": "It is under way.",
+        "verdict": "The drill is still running.",
         "azure": {"wouldBeTold": False, "dryRun": False},
         "approvals": {**approvals, "silent": []},
         "sinks": [{**sink, "cloudEvents": {"waiting": 1}, "error": None}],
@@ -50,7 +50,7 @@ def test_the_first_line_says_what_is_rehearsed_and_how_to_stop_it():
     )
 
 
-def test_two_equal_reports_are_no_news():
+def test_two_equal_reports_print_nothing():
     assert list(news(report(), report())) == []
 
 
@@ -59,22 +59,22 @@ def test_each_change_between_two_reports_is_a_line():
     after["approvals"] |= {"votes": [VOTE], "refused": [REFUSAL]}
     after["sinks"][0] |= {"outcome": "delivered", "seconds": 2.0}
     assert list(news(report(), after)) == [
-        "orders says approve for vm-0, via bus.",
-        "billing is refused (unauthorized): billing is not listed.",
-        "The sink bus: delivered after 2s.",
+        "orders votes approve for vm-0, via bus.",
+        "billing was refused (unauthorized): billing is not listed.",
+        "Sink bus: delivered after 2s.",
         "The drill is completed.",
     ]
 
 
-def test_the_verdict_is_the_last_line_and_what_is_empty_is_left_out():
+def test_the_verdict_is_the_last_line_and_empty_parts_are_left_out():
     lines = told(report(verdict="Failed: nobody approved.")).splitlines()
     assert lines[-1] == "Failed: nobody approved."
-    assert lines[-2] == "Azure would have been told nothing, and was told nothing."
+    assert lines[-2] == "Azure would not have been notified. Nothing was sent."
     assert "Nobody voted." in lines
     assert not [line for line in lines if line.startswith(("REFUSED", "Missing", "Held by"))]
 
 
-def test_votes_and_refusals_are_tables_and_who_was_in_the_way_is_named():
+def test_votes_and_refusals_are_tables_and_blockers_are_named():
     found = report()
     found["approvals"] |= {"votes": [VOTE], "refused": [REFUSAL], "missing": ["vm-1"]}
     found["approvals"] |= {"holds": ["billing@vm-1"], "silent": ["shipping"]}
@@ -82,7 +82,7 @@ def test_votes_and_refusals_are_tables_and_who_was_in_the_way_is_named():
     assert "orders    vm-0  approve  12:01:00Z  2m                 yes       bus\n" in text
     assert "billing  all  approve  unauthorized  mqtt  billing is not listed\n" in text
     assert "Missing: vm-1\nHeld by: billing@vm-1\n" in text
-    assert "Listed to approve, and silent: shipping\n" in text
+    assert "Listed, but did not vote: shipping\n" in text
 
 
 def test_a_late_vote_says_how_late_it_was():
@@ -92,15 +92,15 @@ def test_a_late_vote_says_how_late_it_was():
 
 
 @pytest.mark.parametrize(("early", "side"), [(60, "1m before"), (-5, "5s after")])
-def test_when_azure_would_have_been_told_is_said_with_its_distance(early, side):
+def test_the_report_says_when_azure_would_have_been_notified(early, side):
     azure = {"wouldBeTold": True, "at": "2026-11-15T12:13:00Z", "secondsBeforeApproveBy": early}
-    assert f"told at 12:13:00Z, {side} approveBy. It was told nothing.\n" in told(
+    assert f"notified at 12:13:00Z, {side} approveBy. Nothing was sent.\n" in told(
         report(azure=azure)
     )
 
 
 def test_without_sinks_the_report_says_so():
-    assert "There is no sink.\n" in told(report(sinks=[]))
+    assert "There are no sinks.\n" in told(report(sinks=[]))
 
 
 def test_what_does_not_print_is_escaped():

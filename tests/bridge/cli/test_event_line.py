@@ -34,7 +34,7 @@ def test_the_line_says_what_matters():
     assert "dead-letter.dropped; ops" in told["bridge.audited"]
 
 
-def test_who_is_missing_is_said_once_and_who_holds_and_that_it_is_no_real_vote_too():
+def test_a_line_names_who_is_missing_who_holds_and_a_dry_run():
     told = {one["type"].split(".", 2)[2][:-3]: one for one in TOLD}
     assert Happening(told["approval.due"]).line(NOON).count("missing: ") == 1
     recorded = told["approval.recorded"]
@@ -60,6 +60,6 @@ def test_colours_are_for_terminals_and_go_by_severity():
     assert "\x1b" not in painted["source.snapshot"]
 
 
-def test_what_comes_from_azure_cannot_play_with_the_terminal():
+def test_text_from_azure_cannot_control_the_terminal():
     evil = {**TOLD[0], "data": {**TOLD[0]["data"], "description": "\x1b[2J\u202eevil"}}
     assert Happening(evil).line(NOON)[:-1].isprintable()

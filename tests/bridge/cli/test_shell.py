@@ -32,7 +32,7 @@ def test_a_secret_of_the_service_need_not_be_set_in_the_operators_shell(
     assert "No bridge is running here" in capsys.readouterr().err
 
 
-def test_a_file_that_is_bad_beyond_that_is_told_as_it_is(tmp_path, capsys, monkeypatch):
+def test_other_errors_in_the_file_are_reported(tmp_path, capsys, monkeypatch):
     monkeypatch.delenv("NOT_MINE", raising=False)
     file = tmp_path / "config.yaml"
     file.write_text('sauce: 1\nhttp: {tokens: ["${NOT_MINE}"]}\n')

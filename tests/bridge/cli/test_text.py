@@ -46,7 +46,7 @@ def test_a_time_says_how_far_away_it_is(text, shown):
     assert clock(text, NOW).replace("0001", "1") == shown
 
 
-def test_ages_never_are_negative():
+def test_ages_are_never_negative():
     assert age("2026-11-15T17:00:00Z", NOW) == "1h"
     assert age("2026-11-15T19:00:00Z", NOW) == "0s"
     assert age(None, NOW) == "-"

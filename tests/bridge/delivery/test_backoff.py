@@ -44,7 +44,7 @@ def test_only_the_key_that_failed_waits():
     assert holds.keys() == {"A"}
 
 
-def test_nobody_waits_at_first():
+def test_no_key_waits_at_first():
     assert (Holds().keys(), Holds().soonest()) == (frozenset(), None)
 
 
@@ -78,7 +78,7 @@ def test_the_sink_says_how_long_its_key_waits():
     assert (holds.keys(), holds.soonest()) == (frozenset(), None)
 
 
-def test_all_are_released_at_once():
+def test_releasing_all_removes_every_wait():
     holds = Holds()
     holds.hold([row("A"), row("B")], [BUSY, BUSY])
     holds.release()

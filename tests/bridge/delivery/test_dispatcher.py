@@ -65,7 +65,7 @@ async def test_a_sink_that_hangs_delays_no_other_sink(journal):
     assert await left(journal) == ["A/1", "B/1"]
 
 
-async def test_the_far_side_says_how_long_to_stay_away(journal, hurry):
+async def test_a_sink_can_ask_for_a_wait(journal, hurry):
     answers = iter([Unavailable("later", retry_after=0.3)])
     far_side = FarSide(lambda event: next(answers, None) if event.key == "A" else None)
     await record(journal, about("A"))
@@ -102,7 +102,7 @@ async def test_drained_waits_for_the_last_one(journal, hurry):
     assert await left(journal) == []
 
 
-async def test_between_batches_waits_for_the_one_under_way(journal):
+async def test_between_batches_waits_for_the_batch_in_flight(journal):
     gate = asyncio.Event()
     far_side = FarSide(lambda _: gate.wait())
     far_side.answer = lambda results: [None for _ in results]
@@ -119,7 +119,7 @@ async def test_between_batches_waits_for_the_one_under_way(journal):
         assert await left(journal) == []
 
 
-async def test_cancelled_in_mid_send_the_row_stays_and_the_sink_is_left(journal):
+async def test_a_send_cancelled_midway_keeps_the_row_and_closes_the_sink(journal):
     far_side = FarSide(pause=60)
     await record(journal, about("A"))
     async with at_work(dispatcher_for(journal, far_side)):
@@ -145,7 +145,7 @@ async def test_one_line_for_each_change_of_state(journal, hurry, caplog):
     assert worker.status.error is None
 
 
-async def test_another_reason_is_no_other_state(journal, hurry, caplog):
+async def test_another_reason_is_not_another_state(journal, hurry, caplog):
     caplog.set_level(logging.INFO, "bridge")
     reasons = iter(f"reason {n}" for n in range(1000))
     far_side = FarSide(lambda _: Unavailable(next(reasons)))

@@ -1,4 +1,4 @@
-"""Entering a sink, leaving it, and entering it again."""
+"""Connecting, closing and reconnecting a sink."""
 
 import asyncio
 import logging
@@ -25,7 +25,7 @@ async def test_what_a_sink_does_not_want_never_waits_for_it(journal, hurry):
     assert worker.status.filtered == 1
 
 
-async def test_a_closed_door_is_tried_again_and_then_all_goes_through(journal, hurry, caplog):
+async def test_a_sink_that_is_down_is_retried_and_then_everything_arrives(journal, hurry, caplog):
     closed = iter([OSError("refused"), Unavailable("busy"), TimeoutError(), None])
 
     def enter():
@@ -43,7 +43,7 @@ async def test_a_closed_door_is_tried_again_and_then_all_goes_through(journal, h
     assert said_of_sinks(caplog) == ["sink.unavailable", "sink.connected"]
 
 
-async def test_a_plugin_that_fails_before_it_is_entered_counts_as_closed(journal, hurry):
+async def test_a_plugin_that_fails_before_it_connects_counts_as_unavailable(journal, hurry):
     far_side = FarSide()
     worker = dispatcher_for(journal, far_side)
     worker.place = lambda: fail(Unavailable("{vm_id} is not known yet"))
@@ -54,7 +54,7 @@ async def test_a_plugin_that_fails_before_it_is_entered_counts_as_closed(journal
         assert await column(journal, "attempts", "A/1") >= 1
 
 
-async def test_an_entry_that_hangs_is_given_up(journal, hurry):
+async def test_a_connection_attempt_that_hangs_is_abandoned(journal, hurry):
     async def hang():
         await asyncio.Event().wait()
 
@@ -66,7 +66,7 @@ async def test_an_entry_that_hangs_is_given_up(journal, hurry):
 
 
 @pytest.mark.parametrize("how", ["raises", "hangs"])
-async def test_a_sink_that_cannot_let_go_is_entered_anew_all_the_same(journal, hurry, caplog, how):
+async def test_a_sink_that_does_not_close_is_still_reconnected(journal, hurry, caplog, how):
     async def leave():
         await (asyncio.Event().wait() if how == "hangs" else asyncio.sleep(0))
         raise OSError("will not close")
@@ -80,7 +80,7 @@ async def test_a_sink_that_cannot_let_go_is_entered_anew_all_the_same(journal, h
     assert "sink.close_failed" in said_of_sinks(caplog)
 
 
-async def test_how_long_to_stay_away_is_not_forgotten_at_a_closed_door(journal, hurry):
+async def test_the_requested_wait_is_kept_while_the_sink_is_down(journal, hurry):
     closed = iter([None, Unavailable("closed"), Unavailable("closed")])
 
     def enter():
@@ -102,7 +102,7 @@ async def test_how_long_to_stay_away_is_not_forgotten_at_a_closed_door(journal, 
     assert sum("A/1" in batch for batch in far_side.batches) == 1
 
 
-async def test_a_closed_door_says_how_long_to_stay_away_too(journal, hurry):
+async def test_a_sink_that_cannot_connect_may_ask_for_a_wait(journal, hurry):
     closed = iter([Unavailable("later", retry_after=0.3)])
 
     def enter():
@@ -119,7 +119,9 @@ async def test_a_closed_door_says_how_long_to_stay_away_too(journal, hurry):
     assert time.monotonic() - began >= 0.25
 
 
-async def test_news_with_little_notice_shortens_the_wait_at_a_closed_door(journal, monkeypatch):
+async def test_a_new_event_with_short_notice_shortens_the_wait_for_a_sink_that_is_down(
+    journal, monkeypatch
+):
     monkeypatch.setattr("bridge.delivery.dispatcher.backoff", lambda *_, most, **__: most)
     closed = iter([Unavailable("busy")])
 
@@ -135,9 +137,7 @@ async def test_news_with_little_notice_shortens_the_wait_at_a_closed_door(journa
         await until(lambda: far_side.taken, patience=5)
 
 
-async def test_a_far_side_that_goes_away_in_silence_is_entered_anew_before_there_is_news(
-    journal, hurry
-):
+async def test_a_sink_reconnects_after_a_silent_disconnect_before_anything_is_sent(journal, hurry):
     far_side = FarSide()
     worker = dispatcher_for(journal, far_side)
     async with at_work(worker):
@@ -149,7 +149,7 @@ async def test_a_far_side_that_goes_away_in_silence_is_entered_anew_before_there
     assert (far_side.batches, worker.status.attempts_failed) == ([], 0)
 
 
-async def test_a_sink_is_entered_anew_once_the_names_for_its_topics_are_known(journal):
+async def test_a_sink_reconnects_once_the_names_for_its_topics_are_known(journal):
     far_side, here = FarSide(), [Place({"vm_name": None})]
     worker = dispatcher_for(journal, far_side)
     worker.place = lambda: here[-1]
@@ -165,7 +165,7 @@ async def test_a_sink_is_entered_anew_once_the_names_for_its_topics_are_known(jo
     assert (far_side.entered, worker.status.attempts_failed) == (2, 0)
 
 
-async def test_a_session_that_is_over_cannot_end_the_next_one(journal, hurry):
+async def test_an_old_session_cannot_end_the_next_one(journal, hurry):
     far_side = FarSide()
     async with at_work(dispatcher_for(journal, far_side)):
         await until(lambda: far_side.entered == 1)
@@ -178,7 +178,7 @@ async def test_a_session_that_is_over_cannot_end_the_next_one(journal, hurry):
 
 
 @pytest.mark.parametrize("how", ["lost", "broken"])
-async def test_who_asks_to_be_left_alone_is_not_entered_before(journal, monkeypatch, how):
+async def test_a_sink_that_asks_for_a_wait_is_not_connected_earlier(journal, monkeypatch, how):
     slept: list[float] = []
     real = asyncio.sleep
 

@@ -1,4 +1,4 @@
-"""What a sink answers when it does not take a CloudEvent, and what becomes of it."""
+"""What a sink returns when it does not accept a CloudEvent, and the consequences."""
 
 import asyncio
 import time
@@ -17,15 +17,15 @@ from bridge.plugins import Rejected, Unavailable
 @pytest.mark.parametrize(
     ("answer", "error"),
     [
-        (lambda _: [], "gave 0 results for 1 CloudEvents"),
-        (lambda results: [*results, None], "gave 2 results for 1 CloudEvents"),
-        (lambda _: None, "gave None results for 1 CloudEvents"),
-        (lambda _: [True], "gave a result that is none: True"),
-        (lambda _: [OSError("x")], "gave a result that is none: OSError('x')"),
+        (lambda _: [], "returned 0 results for 1 CloudEvents"),
+        (lambda results: [*results, None], "returned 2 results for 1 CloudEvents"),
+        (lambda _: None, "returned None results for 1 CloudEvents"),
+        (lambda _: [True], "returned an invalid result: True"),
+        (lambda _: [OSError("x")], "returned an invalid result: OSError('x')"),
     ],
     ids=["too few", "too many", "none", "odd", "foreign"],
 )
-async def test_an_answer_that_is_none_proves_nothing(journal, hurry, answer, error):
+async def test_an_invalid_answer_proves_nothing(journal, hurry, answer, error):
     far_side = FarSide(answer=answer)
     await record(journal, about("A"))
     worker = dispatcher_for(journal, far_side)
@@ -50,7 +50,7 @@ async def test_an_answer_that_is_none_proves_nothing(journal, hurry, answer, err
     ],
     ids=["unavailable", "rejected", "empty", "cancelled", "group"],
 )
-async def test_an_exception_means_later_and_the_sink_is_entered_anew(journal, hurry, error, said):
+async def test_after_an_exception_the_sink_reconnects_and_tries_again(journal, hurry, error, said):
     far_side = FarSide(lambda _: fail(error))
     await record(journal, about("A"))
     worker = dispatcher_for(journal, far_side)
@@ -74,7 +74,7 @@ async def test_a_send_that_is_not_even_a_coroutine_means_later(journal, hurry):
     assert worker.status.error == "division by zero"
 
 
-async def test_silence_means_later(journal, hurry):
+async def test_a_missing_answer_means_retry(journal, hurry):
     far_side = FarSide(pause=60)
     await record(journal, about("A"))
     worker = dispatcher_for(journal, far_side, retry={"timeout": "20ms"})
@@ -110,7 +110,7 @@ async def test_what_is_refused_is_a_dead_letter_and_the_next_of_its_key_goes_on(
     assert said_of_sinks(caplog).count("sink.dead_letter") == 1
 
 
-async def test_a_refusal_without_words_is_called_by_its_name(journal):
+async def test_a_refusal_without_a_message_shows_its_class_name(journal):
     far_side = FarSide(lambda _: Rejected())
     await record(journal, about("A"))
     async with at_work(dispatcher_for(journal, far_side)):
@@ -148,7 +148,7 @@ async def test_one_row_that_breaks_every_batch_cannot_stop_the_others(journal, h
         await comes_to(journal, ["K7/1", "K7/2"])
 
 
-async def test_two_rows_are_parted_at_the_first_failure(journal, hurry):
+async def test_two_rows_are_split_at_the_first_failure(journal, hurry):
     far_side = FarSide(lambda event: fail(RuntimeError()) if event.key == "A" else None)
     await record(journal, about("A"), about("B"))
     async with at_work(dispatcher_for(journal, far_side)):
@@ -157,7 +157,7 @@ async def test_two_rows_are_parted_at_the_first_failure(journal, hurry):
     assert all(len(batch) == 1 for batch in far_side.batches[1:])
 
 
-async def test_batches_grow_again_when_all_is_well(journal, hurry):
+async def test_batches_grow_again_after_successes(journal, hurry):
     far_side = FarSide(lambda _: fail(RuntimeError()))
     await record(journal, *(about(f"K{n}") for n in range(30)))
     async with at_work(dispatcher_for(journal, far_side)):
@@ -169,7 +169,7 @@ async def test_batches_grow_again_when_all_is_well(journal, hurry):
     assert max(len(batch) for batch in far_side.batches[-3:]) > 5
 
 
-async def test_a_sink_that_breaks_at_every_batch_is_not_entered_without_pause(journal):
+async def test_a_sink_that_fails_at_every_batch_reconnects_with_pauses(journal):
     far_side = FarSide(lambda _: fail(RuntimeError()))
     await record(journal, *(about(f"K{n}") for n in range(200)))
     worker = dispatcher_for(journal, far_side)
@@ -179,7 +179,7 @@ async def test_a_sink_that_breaks_at_every_batch_is_not_entered_without_pause(jo
     assert 1 <= far_side.entered < 40
 
 
-async def test_too_old_is_a_dead_letter_but_only_after_an_attempt(journal, hurry):
+async def test_what_is_too_old_is_a_dead_letter_but_only_after_an_attempt(journal, hurry):
     answers = iter([Unavailable("busy")] * 2)
     far_side = FarSide(lambda _: next(answers, None))
     long_ago = time.time() - 10 * 86400
@@ -200,7 +200,7 @@ async def test_what_was_tried_for_too_long_is_a_dead_letter(journal, hurry):
     assert letter.last - letter.first >= 0.05
 
 
-async def test_what_was_tried_for_too_long_at_a_closed_door_is_a_dead_letter_too(journal, hurry):
+async def test_what_waits_too_long_for_a_sink_that_is_down_is_a_dead_letter_too(journal, hurry):
     far_side = FarSide(entering=lambda: fail(Unavailable("nobody at home")))
     await record(journal, about("A", 1))
     worker = dispatcher_for(journal, far_side, retry={"max_age": "50ms"})

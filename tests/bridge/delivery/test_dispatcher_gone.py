@@ -1,4 +1,4 @@
-"""A sink whose far side wants nothing more: it stops loudly, loses nothing, and can be resumed."""
+"""A sink whose receiver wants nothing more: it stops with an error, loses nothing, and can resume."""
 
 import asyncio
 import logging
@@ -43,7 +43,7 @@ async def test_the_rest_of_the_batch_counts_and_nothing_more_is_sent(journal, ca
 
 
 @pytest.mark.parametrize("waiting", [0, 2])
-async def test_one_that_cannot_even_be_entered_is_not_entered_again(journal, caplog, waiting):
+async def test_a_sink_that_is_gone_when_connecting_is_not_connected_again(journal, caplog, waiting):
     far_side = FarSide(entering=lambda: fail(Gone("no such address")))
     await record(journal, *(about(f"K{n}") for n in range(waiting)))
     worker = dispatcher_for(journal, far_side)
@@ -66,7 +66,7 @@ async def test_a_batch_that_ends_with_it_as_an_exception_stops_the_sink_too(jour
     assert await left(journal) == ["A/1", "B/1"]
 
 
-async def test_resumed_it_sends_what_waited_at_once_and_in_order(journal, caplog):
+async def test_a_resumed_sink_sends_what_waited_immediately_and_in_order(journal, caplog):
     caplog.set_level(logging.INFO, "bridge")
     far_side = FarSide(lambda _: Gone("410: unsubscribed", retry_after=600))
     await record(journal, about("A"))
@@ -135,7 +135,7 @@ async def test_what_a_stopped_sink_does_not_want_is_filtered_not_dead(journal):
     assert await column(journal, "how", "B/1") == "dead"
 
 
-async def test_nobody_waits_for_a_stopped_sink_to_drain_and_no_sink_is_hindered(journal):
+async def test_a_stopped_sink_delays_neither_the_drain_nor_other_sinks(journal):
     gone, alive = FarSide(enough), FarSide()
     stopping = dispatcher_for(journal, gone)
     async with at_work(stopping, dispatcher_for(journal, alive, name="other")):
@@ -146,7 +146,7 @@ async def test_nobody_waits_for_a_stopped_sink_to_drain_and_no_sink_is_hindered(
     assert await left(journal) == ["A/1"]
 
 
-async def test_a_dispatcher_that_is_started_again_does_not_forget_that_it_stopped(journal):
+async def test_a_restarted_dispatcher_remembers_that_it_stopped(journal):
     far_side = FarSide(enough)
     await record(journal, about("A"))
     worker = dispatcher_for(journal, far_side)

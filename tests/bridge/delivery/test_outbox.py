@@ -24,7 +24,7 @@ from bridge.runtime.status import SinkStatus
 
 @pytest.fixture
 def pager(monkeypatch):
-    """A format with words for reboots only; how often it was made is counted."""
+    """A format that supports only reboots; it counts how often it was made."""
     made = []
 
     def reboots(event):
@@ -49,7 +49,7 @@ async def following(mine: Outgoing) -> list[str]:
     return [row.event.id for row in await mine.next(500, frozenset())]
 
 
-async def test_what_the_format_has_no_words_for_is_filtered(journal, pager):
+async def test_what_the_format_does_not_support_is_filtered(journal, pager):
     mine = outgoing(journal, format="pager")
     await record(journal, about("A"), about("B", eventType="Freeze"), about("C"))
     assert await following(mine) == ["A/1", "C/1"]
@@ -60,7 +60,7 @@ async def test_what_the_format_has_no_words_for_is_filtered(journal, pager):
     assert len(pager) == 1
 
 
-async def test_a_format_that_cannot_answer_is_for_the_sink_to_complain_about(journal, pager):
+async def test_the_sink_reports_a_format_that_fails(journal, pager):
     event = about("A")
     odd = replace(event, body=event.body.replace(b'"eventType"', b'"another"'))
     mine = outgoing(journal, format="pager")
@@ -86,7 +86,7 @@ async def test_filters_settle_without_sending(journal):
     assert (worker.status.filtered, worker.status.delivered) == (2, 1)
 
 
-async def test_what_a_later_state_has_overtaken_is_skipped_if_asked_for(journal):
+async def test_outdated_states_are_skipped_if_configured(journal):
     far_side = FarSide()
     await record(journal, about("A", 1), about("A", 2), about("B", 1), about("A", 3))
     worker = dispatcher_for(journal, far_side, stale="skip")
@@ -128,7 +128,7 @@ async def test_a_note_about_what_first_failed_is_kept_too(journal):
     assert await column(journal, "error", "A/1") == "busy"
 
 
-async def test_a_note_that_only_memory_holds_gets_into_the_file_with_its_delivery(journal):
+async def test_a_note_in_memory_is_written_to_the_file_with_its_delivery(journal):
     far_side = FarSide(lambda _: Unavailable("busy", retry_after=0.001))
     await record(journal, about("A"))
     async with at_work(dispatcher_for(journal, far_side)):

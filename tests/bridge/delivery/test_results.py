@@ -39,7 +39,7 @@ def test_what_was_tried_for_too_long_is_dead(result):
     assert verdict(row(first=0.0), result, HOUR, HOUR) == dead
 
 
-def test_a_row_waits_for_a_stopped_sink_since_it_was_tried_else_since_nobody_tries_it():
+def test_a_row_waits_for_a_stopped_sink_since_its_first_attempt_or_since_the_stop():
     assert began(row(first=10.0, recorded=5.0), stopped=20.0) == 10.0
     assert began(row(first=0.0, recorded=5.0), stopped=20.0) == 0.0
     assert began(row(recorded=5.0), stopped=20.0) == 20.0
@@ -52,7 +52,7 @@ def test_what_is_given_up_says_why_and_was_not_tried():
     assert said == Settlement("A/1", "dead", reason, tried=False)
 
 
-def test_one_gone_among_many_is_a_farewell():
+def test_one_gone_result_among_many_stops_the_sink():
     gone = Gone("enough")
     assert farewell([None, Unavailable("x"), gone, Gone("later")]) is gone
     assert farewell([None, Unavailable("x"), Rejected("y")]) is None

@@ -45,14 +45,14 @@ def test_types_are_globs_over_the_whole_type(globs, expected):
     assert passing(types=globs) == expected
 
 
-def test_event_types_judge_transitions_and_leave_the_rest_alone():
+def test_event_types_filter_only_transitions():
     others = set(ALL) - TRANSITIONS
     assert passing(event_types=["Freeze"]) == others
     assert passing(event_types=["Re*"]) == set(ALL)
     assert passing(event_types=[]) == others
 
 
-def test_both_filters_must_let_it_pass():
+def test_both_filters_must_match():
     both = {"types": [f"{PREFIX}started.v1", f"{PREFIX}source.*"], "event_types": ["Freeze"]}
     assert passing(**both) == {"source.degraded", "source.recovered", "source.snapshot"}
 
@@ -65,7 +65,7 @@ DUE = "2026-11-15T18:29:47Z"
 DUE_AT = 1794767387.0
 
 
-def test_notice_is_what_is_left_until_azure_goes_ahead():
+def test_notice_is_the_time_until_azure_starts_the_event():
     event = make(notBefore=DUE)
     assert notice_left(event, DUE_AT - 30) == 30
     assert notice_left(event, DUE_AT - 0.5) == 0.5
@@ -76,16 +76,16 @@ def test_notice_is_what_is_left_until_azure_goes_ahead():
     [{"status": "Started"}, {"status": "Completed"}, {"notBefore": None}],
     ids=["started", "completed", "never"],
 )
-def test_nobody_waits_for_what_is_not_due(data):
+def test_the_caller_does_not_wait_for_what_is_not_due(data):
     assert notice_left(make(**{"notBefore": DUE, **data}), DUE_AT - 30) is None
 
 
-def test_notice_that_is_over_is_none():
+def test_notice_is_none_after_its_end():
     assert notice_left(make(notBefore=DUE), DUE_AT) is None
     assert notice_left(make(notBefore=DUE), DUE_AT + 1) is None
 
 
-def test_what_is_no_transition_has_no_notice():
+def test_only_transitions_have_a_notice():
     assert notice_left(ALL["source.snapshot"], 0) is None
 
 
@@ -110,7 +110,7 @@ def test_a_wait_is_never_long_and_short_when_notice_is_short(notice):
 @pytest.mark.parametrize(
     ("retry_after", "expected"), [(None, 0), (0, 0), (-5, 0), (7.5, 7.5), (1e9, 3600)]
 )
-def test_the_far_side_is_heard_within_reason(retry_after, expected):
+def test_a_requested_wait_is_limited(retry_after, expected):
     assert asked_wait(Unavailable("later", retry_after=retry_after)) == expected
 
 
@@ -123,8 +123,8 @@ def test_results_are_taken_if_there_is_one_for_each():
 @pytest.mark.parametrize(
     "results", [None, 3, [], [None, None], {None: 1}, [True], ["ok"], [ValueError()]], ids=repr
 )
-def test_anything_else_is_no_result(results):
-    with pytest.raises(Unavailable, match="gave"):
+def test_anything_else_is_an_invalid_result(results):
+    with pytest.raises(Unavailable, match="returned"):
         checked(results, 1)
 
 
@@ -141,7 +141,7 @@ def test_the_shortest_notice_of_a_batch_counts_and_what_has_none_does_not():
     assert least < farther
 
 
-def test_this_vm_has_a_vote_on_what_is_announced_to_it_and_open_to_approval():
+def test_this_vm_may_vote_on_announced_approvable_events_that_name_it():
     assert {kind for kind, event in ALL.items() if may_approve(event)} == {"scheduled", "updated"}
     assert may_approve(make())
     assert not may_approve(make(approvable=False))

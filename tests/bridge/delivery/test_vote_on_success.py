@@ -12,7 +12,7 @@ from bridge.plugins import Delivered, Unavailable
 
 
 class Desk:
-    """Takes votes, and remembers whether the row was still open when each was cast."""
+    """Records votes, and whether the row was still open when each was cast."""
 
     def __init__(self, journal):
         self.journal, self.cast, self.open = journal, [], []
@@ -72,16 +72,16 @@ async def test_a_vote_that_cannot_be_cast_keeps_the_delivery(journal, problem):
     assert far_side.entered == 1
 
 
-async def test_where_no_approvals_are_taken_the_delivery_is_kept_and_says_so(journal):
+async def test_without_approvals_the_delivery_is_kept_and_says_why(journal):
     worker = dispatcher_for(journal, FarSide(lambda _: Delivered(approves=True)))
     await record(journal, about("A"))
     async with at_work(worker):
         await until(lambda: worker.status.state == "unavailable")
-    assert worker.status.error == "no approvals are taken here"
+    assert worker.status.error == "this bridge does not accept approvals"
     assert await left(journal) == ["A/1"]
 
 
-async def test_a_desk_that_does_not_answer_is_not_waited_for_for_ever(journal):
+async def test_a_vote_that_gets_no_answer_times_out(journal):
     async def silent(*_: object) -> None:
         await asyncio.Event().wait()
 

@@ -77,7 +77,7 @@ async def test_a_changed_sink_keeps_its_place_and_the_others_their_workers(journ
     assert (ids(left), ids(tmp_path / "else"), ids(right)) == (["A/1"], ["B/1"], ["A/1", "B/1"])
 
 
-async def test_a_sink_that_is_removed_ends_and_is_shown_no_more(journal, tmp_path):
+async def test_a_removed_sink_ends_and_is_no_longer_shown(journal, tmp_path):
     left, right = tmp_path / "left", tmp_path / "right"
     async with fleet_of(journal) as fleet:
         await fleet.configure({"left": file_sink(left), "right": file_sink(right)})
@@ -103,7 +103,7 @@ async def test_a_changed_filter_applies_to_what_is_unsettled(journal, tmp_path):
     assert ids(tmp_path / "file") == ["B/1"]
 
 
-async def test_drain_says_what_is_left_when_the_time_is_over(journal, tmp_path):
+async def test_drain_returns_what_is_left_after_the_grace(journal, tmp_path):
     async with fleet_of(journal) as fleet:
         good, dead = file_sink(tmp_path / "file"), file_sink(nowhere(tmp_path))
         await fleet.configure({"good": good, "dead": dead})
@@ -141,9 +141,7 @@ async def test_a_changed_sink_finishes_its_batch(journal, far_side):
     assert far_side.batches == [["A/1"]]
 
 
-async def test_a_sink_that_fails_in_a_way_that_nobody_foresaw_is_started_again(
-    journal, far_side, monkeypatch
-):
+async def test_a_sink_that_fails_unexpectedly_is_restarted(journal, far_side, monkeypatch):
     async with fleet_of(journal) as fleet:
         await fleet.configure({"sink": SinkSettings(type="fake")})
         await until(lambda: far_side.entered)
@@ -175,7 +173,7 @@ async def test_a_reload_resumes_what_had_stopped_even_if_nothing_changed(journal
     assert far_side.taken == ["A/1"]
 
 
-async def test_a_vote_reaches_whoever_takes_it_with_the_name_of_the_sink(journal, far_side):
+async def test_a_vote_is_cast_with_the_name_of_the_sink(journal, far_side):
     cast = []
 
     async def vote(event, sink):

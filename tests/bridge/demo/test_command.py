@@ -18,7 +18,7 @@ SEB = str(Path(sys.executable).with_name("seb"))
 TOLD = re.compile(r"^\d\d:\d\d:\d\d  (\w+) +(\w+) +[0-9A-F]{8}  vm-0")
 GRANTED = re.compile(r"approval\.granted  (\w+)")
 PLACE = re.compile(r"(configuration|faster) +(\S+)$", re.MULTILINE)
-HEARD = re.compile(r"plant-floor hears by MQTT: Freeze [0-9A-F]{8} (\w+)")
+HEARD = re.compile(r"plant-floor gets by MQTT: Freeze [0-9A-F]{8} (\w+)")
 
 
 @pytest.fixture(autouse=True)
@@ -28,7 +28,7 @@ def _log():
 
 
 async def rehearse(config: str, azure: str) -> tuple[dict[str, Any], list[str]]:
-    """The report of a drill, and what the simulated Azure was told by its end."""
+    """The report of a drill, and the approvals that the simulated Azure has received by its end."""
     words = ("drill", "-c", config, "--type", "Reboot", "--notice", "60s", "--json")
     process = await asyncio.create_subprocess_exec(SEB, *words, stdout=asyncio.subprocess.PIPE)
     async with asyncio.timeout(30), aiohttp.ClientSession() as http:
@@ -87,7 +87,7 @@ async def test_the_loop_runs_on_one_machine_and_ctrl_c_ends_it():
 
 
 @pytest.mark.parametrize("speed", ["0", "0.5", "1001", "nan"])
-def test_a_speed_out_of_range_is_a_mistake_of_usage(capsys, speed):
+def test_a_speed_out_of_range_is_a_usage_error(capsys, speed):
     assert main(["demo", "--speed", speed]) == 2
     assert "--speed must be from 1 to 1000" in capsys.readouterr().err
 
@@ -102,7 +102,7 @@ def line_for(envelope: dict[str, Any]) -> str:
     return found
 
 
-def test_a_cloudevent_is_a_line_for_a_person():
+def test_a_cloudevent_is_one_readable_line():
     line = sentence(noticeSeconds=899.4)
     assert "scheduled   Reboot" in line
     assert "in 899 s" in line
@@ -124,12 +124,12 @@ def test_what_was_moved_says_from_when_to_when():
     assert "moved from" not in sentence(changes={"notBefore": never})
 
 
-def test_what_is_about_the_bridge_is_left_out():
+def test_cloudevents_about_the_bridge_are_left_out():
     envelope = make().envelope
     assert demo._sentence({**envelope, "data": {"action": "x"}}) is None
 
 
-def test_what_became_of_an_approval_is_a_line_too():
+def test_the_outcome_of_an_approval_is_a_line_too():
     envelope = make().envelope
     data = {"eventType": "Reboot", "eventId": "AB12CD34-1", "approver": "orders", "reason": "done"}
     granted = {**envelope, "type": "azure.scheduledevents.approval.granted.v1", "data": data}

@@ -27,6 +27,8 @@ def test_what_is_needed_is_imported():
 
 
 @pytest.mark.parametrize(("sink", "module"), [("file", "no_such_module"), ("no-such-sink", "json")])
-def test_a_module_or_a_sink_that_is_missing_is_named_with_the_way_to_get_it(sink, module):
-    with pytest.raises(NotInstalled, match=r"the extra demo \(.*no.such.*pip install"):
+def test_a_missing_module_or_sink_is_named_with_the_command_to_install_it(sink, module):
+    with pytest.raises(
+        NotInstalled, match=r"the demo needs more packages \(.*no.such.*pip install"
+    ):
         need(sink, [module])

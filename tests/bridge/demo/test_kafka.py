@@ -23,7 +23,7 @@ def produce(bootstrap: str, number: int, event_type: str) -> str:
 
 
 def approvals(bootstrap: str) -> list[dict[str, Any]]:
-    """The first that comes, within bounds."""
+    """The first message, within a time limit."""
     settings = {"bootstrap.servers": bootstrap, "group.id": "t", "auto.offset.reset": "earliest"}
     reader = kafka.Consumer({**settings, **QUIET})
     reader.subscribe([APPROVALS])
@@ -52,6 +52,6 @@ async def test_a_reboot_is_drained_for_and_then_approved():
     said = {"eventId": event_id, "approver": "orders-service", "reason": "drained"}
     assert found == [said]
     assert notes == [
-        "orders-service begins to drain",
-        f"orders-service is drained, and says so on {APPROVALS}",
+        "orders-service starts to drain",
+        f"orders-service is drained, and approves on {APPROVALS}",
     ]

@@ -1,4 +1,4 @@
-"""The plant floor of the demo: it hears of freezes, and says when it is at rest."""
+"""The plant floor of the demo: it gets freezes, and approves when it is at rest."""
 
 import json
 from typing import Any
@@ -33,10 +33,10 @@ async def test_a_freeze_that_is_announced_is_approved():
     await floor._hear(told.envelope)
     said = {"eventId": told.data["eventId"], "approver": "plant-floor", "reason": "at rest"}
     assert client.said == [(APPROVALS, said)]
-    assert notes[0].startswith("plant-floor hears by MQTT: Freeze ")
+    assert notes[0].startswith("plant-floor gets by MQTT: Freeze ")
 
 
-async def test_what_is_no_freeze_or_no_announcement_is_not_approved():
+async def test_only_announced_freezes_are_approved():
     notes: list[str] = []
     floor, client = at_rest(notes)
     await floor._hear(make(eventType="Reboot").envelope)
@@ -53,7 +53,7 @@ def test_the_sink_that_reaches_it_is_configured_by_its_port():
     assert floor.address == "127.0.0.1:1883"
 
 
-async def test_over_its_own_broker_it_hears_and_answers():
+async def test_it_receives_and_approves_over_its_own_broker():
     notes: list[str] = []
     async with plant_floor(notes.append) as floor:
         await until(lambda: floor.client.session is not None, patience=10)
@@ -66,4 +66,4 @@ async def test_over_its_own_broker_it_hears_and_answers():
             return len(notes) >= 2
 
         await until(heard, patience=15)
-    assert notes[1] == f"plant-floor is at rest, and says so on {APPROVALS}"
+    assert notes[1] == f"plant-floor is at rest, and approves on {APPROVALS}"

@@ -6,7 +6,7 @@ from bridge.demo.webhook import listening
 from bridge.plugins import Place, find_sink
 
 
-async def test_the_pager_rings_for_what_the_sink_sends_and_for_nobody_else():
+async def test_the_pager_rings_only_for_the_sink():
     noted: list[str] = []
     async with listening(noted.append) as pager:
         [written] = yaml.safe_load(f"sinks:\n{pager.sink}")["sinks"].values()
@@ -19,4 +19,4 @@ async def test_the_pager_rings_for_what_the_sink_sends_and_for_nobody_else():
                     assert answer.status == 401
     [said] = noted
     assert said.startswith("the pager rings: Reboot ")
-    assert "scheduled, and the signature is right" in said
+    assert "scheduled; the signature is valid" in said

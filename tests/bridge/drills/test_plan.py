@@ -1,4 +1,4 @@
-"""What may be rehearsed, and the event that is made up for it."""
+"""What a drill may be, and the made-up event for it."""
 
 from datetime import timedelta
 
@@ -40,7 +40,7 @@ def test_a_plan_that_cannot_be_rehearsed_is_refused(asked, why):
         Plan.model_validate({"eventType": "Reboot", **asked} if asked else {})
 
 
-def test_the_notice_is_azures_unless_another_is_asked_for():
+def test_the_default_notice_is_azures():
     assert {name: plan(eventType=name.lower()).seconds for name in NOTICE} == NOTICE
     assert plan(notice="24h").seconds == 86400
     assert plan(notice="1s").seconds == 1
@@ -50,7 +50,7 @@ def test_a_vm_that_is_named_twice_is_one():
     assert plan(resources=["vm-1", "vm-0", "VM-1"]).resources == ("vm-1", "vm-0")
 
 
-def test_the_event_is_like_azures_but_for_its_first_word():
+def test_the_event_looks_like_azures_except_for_its_first_word():
     event = made_up(plan(eventType="freeze", duration="0s"), "0c1d-ab", (ME, OTHER), NOON)
     assert (event.event_id, event.event_type, event.status) == ("0C1D-AB", "Freeze", "Scheduled")
     assert (event.resources, event.not_before) == ((ME, OTHER), DUE)

@@ -1,4 +1,4 @@
-"""What a rehearsal has shown, as the API gives it: pure."""
+"""The report of a drill, as the API returns it."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -77,16 +77,16 @@ def test_it_passes_when_the_votes_were_enough_in_time_and_every_required_sink_go
     assert told(over())["verdict"] == "Passed: the approvals were enough 14m 25s before approveBy."
 
 
-def test_while_it_lasts_there_is_no_verdict():
+def test_a_running_drill_has_no_verdict():
     found = told(drill(), ballot=OPEN)
-    assert (found["passed"], found["verdict"]) == (None, "It is under way.")
+    assert (found["passed"], found["verdict"]) == (None, "The drill is still running.")
     assert found["approvals"]["missing"] == [OTHER]
 
 
 @pytest.mark.parametrize(
     ("ballot", "why"),
     [
-        (OPEN, f"not everybody approved in time; missing: {OTHER}"),
+        (OPEN, f"not everyone approved in time; missing: {OTHER}"),
         (replace(OPEN, missing=("any",)), "nobody approved in time"),
         (replace(OPEN, missing=(), holds=("billing",)), "held by billing"),
         (
@@ -95,7 +95,7 @@ def test_while_it_lasts_there_is_no_verdict():
         ),
     ],
 )
-def test_it_fails_for_want_of_approvals_in_time(ballot, why):
+def test_a_drill_fails_without_enough_approvals_in_time(ballot, why):
     found = told(over(ballot=ballot))
     assert (found["passed"], found["verdict"]) == (False, f"Failed: {why}.")
 
@@ -104,11 +104,11 @@ def test_the_last_moment_is_in_time():
     assert told(over(ballot=replace(ENOUGH, since=BY)))["passed"] is True
 
 
-def test_one_that_was_stopped_proves_nothing():
+def test_a_stopped_drill_does_not_pass():
     found = told(stop(drill(), ENOUGH, NOON + SECOND))
     assert (found["passed"], found["verdict"]) == (
         False,
-        "Failed: it was stopped before its time.",
+        "Failed: the drill was stopped early.",
     )
 
 
@@ -129,7 +129,7 @@ def test_a_required_sink_must_have_the_announcement_before_notbefore(got, passed
     found = told(over(("bus", "kafka", True)), history=[row("scheduled", got)])
     assert found["passed"] is passed
     if why:
-        assert found["verdict"] == f"Failed: the sink bus {why}."
+        assert found["verdict"] == f"Failed: sink bus {why}."
     best_effort = told(over(("bus", "kafka", False)), history=[row("scheduled", got)])
     assert best_effort["passed"] is True
 
@@ -176,7 +176,7 @@ def test_each_vote_says_how_long_before_the_deadline_it_came():
     assert (found[1]["resource"], found[1]["secondsBeforeApproveBy"]) == (None, -1.0)
 
 
-def test_who_is_listed_and_said_nothing_is_silent_but_not_who_was_refused():
+def test_listed_approvers_without_a_vote_are_silent_but_refused_ones_are_not():
     refusal = row(
         "approval.refused", approver="ops", resource=None, decision="approve",
         reason="unauthorized", detail="ops may not say approve", verified=True, via="http",
@@ -216,7 +216,7 @@ def test_each_sink_says_when_it_got_the_announcement_and_what_else_it_got():
     }
 
 
-def test_an_announcement_that_was_overtaken_is_there_with_what_overtook_it():
+def test_a_replaced_announcement_arrives_with_its_replacement():
     skipped = row("scheduled", delivery("bus", "overtaken"))
     for after, passed in ((3.0, True), (901.0, False)):
         history = [skipped, row("started", delivery("bus", after=after))]
@@ -235,5 +235,5 @@ def test_it_is_settled_when_no_sink_has_anything_to_get():
     ("seconds", "text"),
     [(0.0, "0ms"), (0.012, "12ms"), (2.34, "2.3s"), (7.0, "7s"), (59.9, "1m"), (865.0, "14m 25s"), (86400.0, "24h")],
 )  # fmt: skip
-def test_times_are_as_fine_as_they_matter(seconds, text):
+def test_durations_have_a_fitting_precision(seconds, text):
     assert span(seconds) == text

@@ -1,4 +1,4 @@
-"""Rehearsals at a real desk under a real metadata service: voted on like an event, never POSTed."""
+"""Drills with real approvals and a real metadata service: voted on like an event, never POSTed."""
 
 import asyncio
 import json
@@ -52,14 +52,14 @@ async def begin(bridge, **plan):
 
 
 async def look(bridge):
-    """One look of each of those who watch."""
+    """One round of the drill runner and of the decisions."""
     await bridge.consider()
     await drilling.look(bridge.runtime)
     await bridge.consider()
 
 
 async def life(bridge, key):
-    """What was said of it, oldest first."""
+    """The CloudEvents about it, oldest first."""
     told = await bridge.told("")
     return [
         one["type"].removeprefix("azure.scheduledevents.").removesuffix(".v1")
@@ -69,7 +69,7 @@ async def life(bridge, key):
 
 
 async def turn_back(bridge, **by):
-    """Let time pass for the drill that is under way, and for the votes on it."""
+    """Let time pass for the running drill and the votes on it."""
     journal, back = bridge.journal, timedelta(**by)
     drill = await journal.run(drills.under_way)
     event = replace(drill.known.event, not_before=drill.due - back)
@@ -154,7 +154,7 @@ async def life_has(bridge, key, what):
     return what in await life(bridge, key)
 
 
-async def test_a_sentence_and_a_word_for_who_stops_it(vms):
+async def test_the_first_line_says_how_to_stop_the_drill(vms):
     bridge = await vms.bridge()
     drill = await begin(bridge)
     assert await drilling.end(bridge.runtime, drill.key, actor="ops", via="http") is True
@@ -165,7 +165,7 @@ async def test_a_sentence_and_a_word_for_who_stops_it(vms):
     assert await drilling.end(bridge.runtime, "NONE", actor="ops", via="http") is None
 
 
-async def test_what_has_started_is_completed_when_somebody_stops_it(vms):
+async def test_stopping_a_started_drill_completes_it(vms):
     bridge = await vms.bridge()
     drill = await begin(bridge, duration="15m")
     await bridge.hear(drill.key)
@@ -187,7 +187,7 @@ async def test_a_vote_after_its_start_or_end_is_too_late(vms):
     assert (outcome.outcome, outcome.reason) == ("refused", "expired")
 
 
-async def test_a_local_vote_is_recorded_and_waits_for_no_azure(vms):
+async def test_a_local_vote_is_recorded_without_waiting_for_azure(vms):
     bridge = await vms.bridge()
     drill = await begin(bridge)
     said = Delivery(json.dumps({"eventId": drill.key}).encode())
@@ -235,7 +235,7 @@ async def test_every_act_is_audited(vms):
     ],
     ids=str,
 )
-async def test_no_vote_and_no_rule_makes_azure_hear_of_it(vms, posted, approvals):
+async def test_no_vote_and_no_rule_makes_a_drill_reach_azure(vms, posted, approvals):
     bridge = await vms.bridge(**approvals)
     for _ in range(2):
         drill = await begin(bridge, duration="15m")
@@ -251,7 +251,7 @@ async def test_no_vote_and_no_rule_makes_azure_hear_of_it(vms, posted, approvals
     assert (posted, vms.posts()) == ([], [])
 
 
-async def test_even_when_azure_announces_the_same_id_a_drills_votes_are_not_azures(vms, posted):
+async def test_votes_on_a_drill_do_not_count_for_a_real_event_with_the_same_id(vms, posted):
     bridge = await vms.bridge(auto=[{"event_type": "Redeploy"}])
     drill = await begin(bridge)
     await bridge.hear(drill.key, id="1")
@@ -266,20 +266,20 @@ async def test_even_when_azure_announces_the_same_id_a_drills_votes_are_not_azur
     await look(bridge)
     assert (posted, vms.posts()) == ([], [])
     assert (await bridge.journal.run(drills.under_way)) is None
-    # A vote that is given once the drill is over is on the event, and counts.
+    # A vote after the end of the drill is about the real event, and counts.
     await bridge.hear(drill.key, approver="orders", id="3")
     await look(bridge)
     assert posted == [drill.key]
 
 
-async def test_a_drill_cannot_even_be_put_among_what_azure_is_told(vms):
+async def test_a_drill_cannot_become_a_start_request(vms):
     bridge = await vms.bridge()
     drill = await begin(bridge)
-    with pytest.raises(ValueError, match="never told of a drill"):
+    with pytest.raises(ValueError, match="never notified of a drill"):
         Due(drill.known, Judgement(satisfied=True))
 
 
-async def test_what_is_to_be_told_to_azure_is_read_where_no_drill_is(vms):
+async def test_start_requests_are_read_from_a_view_without_drills(vms):
     bridge = await vms.bridge()
     drill = await begin(bridge)
     await bridge.hear(drill.key)
@@ -288,7 +288,7 @@ async def test_what_is_to_be_told_to_azure_is_read_where_no_drill_is(vms):
     assert set((await bridge.journal.run(drills.open_to_votes)).tracked) == {drill.key}
 
 
-async def test_a_real_event_goes_its_way_beside_a_drill(vms, posted):
+async def test_a_real_event_is_not_affected_by_a_drill(vms, posted):
     bridge = await vms.bridge()
     drill = await begin(bridge)
     real = vms.world.create(name="real", type="Reboot", notice="1h", resources=["vm-0"])
@@ -337,7 +337,7 @@ async def test_in_a_configured_dry_run_it_starts_when_azure_would_start_it(vms):
     assert (kept.satisfied, kept.dry_run) == (True, True)
 
 
-async def test_votes_on_it_are_no_figures(vms):
+async def test_votes_on_a_drill_are_not_counted_in_metrics(vms):
     bridge = await vms.bridge(require="each-resource")
     drill = await begin(bridge, resources=["vm-0", "vm-1"])
     await bridge.hear(drill.key, id="1")
@@ -346,7 +346,7 @@ async def test_votes_on_it_are_no_figures(vms):
     assert bridge.runtime.status.approvals == {}
 
 
-async def test_the_bridge_of_the_second_vm_speaks_for_a_drill_that_it_alone_knows(vms):
+async def test_the_bridge_of_the_second_vm_publishes_its_own_drill(vms):
     first, second = await vms.bridge("vm-0"), await vms.bridge("vm-1")
     drill = await begin(second, resources=["vm-0", "vm-1"])
     for bridge in (first, second):
@@ -358,7 +358,7 @@ async def test_the_bridge_of_the_second_vm_speaks_for_a_drill_that_it_alone_know
 # --- restarts, and the journal -------------------------------------------------------------------
 
 
-async def test_it_goes_on_after_a_restart(vms):
+async def test_a_drill_continues_after_a_restart(vms):
     bridge = await vms.bridge()
     drill = await begin(bridge)
     await bridge.hear(drill.key)
@@ -368,7 +368,7 @@ async def test_it_goes_on_after_a_restart(vms):
 
 
 @pytest.mark.parametrize(("hours", "said"), [(1, ["started"]), (2, ["completed"])])
-async def test_one_whose_time_came_while_nobody_was_there_is_brought_to_an_end(vms, hours, said):
+async def test_a_drill_that_ended_while_the_bridge_was_down_is_completed(vms, hours, said):
     bridge = await vms.bridge()
     drill = await begin(bridge)
     await turn_back(bridge, hours=hours)
@@ -378,7 +378,7 @@ async def test_one_whose_time_came_while_nobody_was_there_is_brought_to_an_end(v
     assert inferred == [said == ["completed"]]
 
 
-async def test_a_snapshot_holds_it_as_long_as_it_is_under_way(vms):
+async def test_a_snapshot_contains_a_drill_while_it_runs(vms):
     bridge = await vms.bridge()
     drill = await begin(bridge)
     bridge.poller._snapshot_due = 0.0
@@ -441,7 +441,7 @@ async def test_a_drill_that_cannot_be_read_is_a_broken_journal(vms):
 # --- what cannot be rehearsed --------------------------------------------------------------------
 
 
-async def test_there_is_one_at_a_time(vms):
+async def test_only_one_drill_runs_at_a_time(vms):
     bridge = await vms.bridge()
     first = await begin(bridge)
     with pytest.raises(drilling.Busy, match=first.key):
@@ -466,7 +466,7 @@ async def test_the_notice_must_leave_time_to_approve(vms):
         await begin(bridge, notice="5s")
 
 
-async def test_while_the_vms_name_is_unknown_somebody_must_say_whom_it_is_about(vms):
+async def test_while_the_vms_name_is_unknown_a_drill_must_name_its_resources(vms):
     vms.world.fault("status", paths=["instance"], status=500)
     bridge = await vms.bridge()
     with pytest.raises(drilling.Impossible, match="name is not known yet"):

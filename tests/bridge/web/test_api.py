@@ -50,7 +50,7 @@ async def test_only_what_is_pending_can_be_asked_for(running):
     _, body = await running.http.ask("GET", "/api/v1/events?pending=true")
     assert [one["eventId"] for one in body["events"]] == [FIRST]
     status, problem = await running.http.ask("GET", "/api/v1/events?pending=maybe")
-    assert (status, problem["detail"]) == (400, "pending is true or false.")
+    assert (status, problem["detail"]) == (400, "pending must be true or false.")
 
 
 async def test_a_pending_event_says_how_much_time_is_left_now(running):
@@ -78,7 +78,7 @@ async def test_one_event_has_its_history_with_deliveries(running):
     assert row["deliveries"][0]["at"] == "2023-11-14T22:13:20Z"
 
 
-async def test_an_event_of_a_strange_name_is_found_by_name_and_by_its_link(running):
+async def test_an_event_with_an_unusual_id_is_found_by_id_and_by_its_link(running):
     await announce(running.journal, "STRANGE {ID}/ü")
     _, body = await running.http.ask("GET", "/api/v1/events")
     (event,) = body["events"]
@@ -87,7 +87,7 @@ async def test_an_event_of_a_strange_name_is_found_by_name_and_by_its_link(runni
         assert (status, found["eventId"]) == (200, "STRANGE {ID}/Ü"), path
 
 
-async def test_what_is_about_the_vm_itself_is_no_scheduled_event(running):
+async def test_a_cloudevent_about_the_vm_is_not_a_scheduled_event(running):
     await running.runtime.audit("test", actor="me", via="control", detail={})
     status, _ = await running.http.ask("GET", "/api/v1/events/FrontEnd_IN_0")
     assert status == 404
@@ -236,4 +236,4 @@ async def test_an_approval_is_found_by_its_id_even_if_that_is_a_place_in_a_log(r
 async def test_an_approval_that_nobody_knows_is_not_found(running):
     status, body = await running.http.ask("GET", "/api/v1/approvals/nothing")
     assert status == 404
-    assert "knows no approval 'nothing'" in body["detail"]
+    assert "has no approval 'nothing'" in body["detail"]

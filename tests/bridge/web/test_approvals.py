@@ -1,4 +1,4 @@
-"""Votes over HTTP: who may, what is taken, what is answered, and how often."""
+"""Votes over HTTP: who may vote, what is accepted, the answers, and the rate limit."""
 
 import asyncio
 import json
@@ -28,7 +28,7 @@ JSON = {"Content-Type": "application/json"}
 
 @asynccontextmanager
 async def context(folder, *, http=None, **approvals):
-    """A bridge whose context is open, and Azure takes whatever it is told."""
+    """A bridge that accepts votes, and an Azure that accepts every StartRequest."""
     usual = config(folder, **{"tokens": TOKENS, **(http or {})})
     given = {"http": usual.http, "state_dir": folder, "approvals": {"require": "any", **approvals}}
     async with bridge(Config.model_validate(given)) as made:
@@ -84,7 +84,7 @@ async def test_a_vote_with_a_token_is_journaled_posted_and_answered(tmp_path):
         assert (status, len(body["votes"]), len(body["outcomes"])) == (200, 1, 1)
 
 
-async def test_the_control_socket_takes_votes_from_whoever_may_open_it(tmp_path):
+async def test_the_control_socket_accepts_votes_from_everyone_who_may_open_it(tmp_path):
     async with context(tmp_path, dry_run=True) as (made, _):
         status, body = await made.control.ask("POST", PATH, data=vote(), headers=JSON)
         assert (status, body["outcomes"][0]["outcome"]) == (202, "recorded")
@@ -183,7 +183,7 @@ async def test_without_tokens_and_keys_http_is_read_only(tmp_path):
             assert status == 403
 
 
-async def test_while_the_journal_cannot_be_written_or_nobody_listens_it_is_a_503(tmp_path):
+async def test_without_a_writable_journal_or_a_ready_bridge_it_is_a_503(tmp_path):
     async with context(tmp_path) as (made, _):
         made.journal._store.connection.execute("PRAGMA query_only = ON")
         for _ in range(2):
@@ -224,7 +224,7 @@ async def test_a_known_origin_is_given_consent_and_a_rate(tmp_path):
             assert "WebHook-Allowed-Origin" not in headers
 
 
-async def test_nobody_else_is_given_consent(tmp_path):
+async def test_other_origins_get_no_consent(tmp_path):
     async with context(tmp_path) as (made, _):
         status, headers = await consent(made, WebHook_Request_Origin="evil.example")
         assert status == 403

@@ -23,7 +23,7 @@ async def test_metrics_do_not_ask_the_journal_more_than_once_a_second(running):
     assert 1 <= asked < 10
 
 
-async def test_while_the_journal_does_not_answer_the_former_readings_are_given(
+async def test_the_previous_readings_are_used_while_the_journal_does_not_answer(
     running, monkeypatch
 ):
     context = WebContext(running.runtime)
@@ -39,7 +39,7 @@ async def test_while_the_journal_does_not_answer_the_former_readings_are_given(
     assert (await context.readings()).pending == 1
 
 
-async def test_readiness_is_that_of_the_moment(running):
+async def test_readiness_is_current(running):
     context = WebContext(running.runtime)
     assert context.readiness().ready
     running.journal.trouble = "the disk is full"

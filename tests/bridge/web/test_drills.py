@@ -1,4 +1,4 @@
-"""Rehearsals over HTTP: who may, what is asked for, and what is answered."""
+"""Drills over HTTP: who may start one, the requests, and the answers."""
 
 import json
 
@@ -31,7 +31,7 @@ async def begin(made, **plan):
     return report
 
 
-async def test_a_drill_is_begun_with_a_report_that_says_that_it_is_under_way(running):
+async def test_starting_a_drill_returns_a_report_that_says_it_is_running(running):
     async with running.http.session.post(
         running.http.base + PATH, json=REBOOT, headers=OPS
     ) as answer:
@@ -47,7 +47,7 @@ async def test_a_drill_is_begun_with_a_report_that_says_that_it_is_under_way(run
     assert (status, again) == (200, report)
 
 
-async def test_only_who_may_approve_may_rehearse(running):
+async def test_only_approvers_may_start_a_drill(running):
     for headers, status in ((EYES, 403), ({}, 401)):
         assert (await running.http.ask("POST", PATH, json=REBOOT, headers=headers))[0] == status
     report = await begin(running)
@@ -55,14 +55,14 @@ async def test_only_who_may_approve_may_rehearse(running):
         assert (await running.http.ask("DELETE", report["href"], headers=headers))[0] == status
 
 
-async def test_there_is_one_at_a_time_and_the_second_hears_of_the_first(running):
+async def test_only_one_drill_runs_and_a_second_request_names_it(running):
     first = await begin(running)
     status, problem = await running.control.ask("POST", PATH, json=REBOOT)
     assert (status, problem["eventId"], problem["href"]) == (409, first["eventId"], first["href"])
-    assert problem["detail"].endswith("is under way. There is one at a time.")
+    assert problem["detail"].endswith("is already running. Only one can run at a time.")
 
 
-async def test_it_stands_among_the_pending_events_and_is_no_figure(running):
+async def test_a_drill_is_listed_as_pending_and_not_counted_in_metrics(running):
     await announce(running.journal, "REAL")
     report = await begin(running)
     _, body = await running.control.ask("GET", "/api/v1/events?pending=true")
@@ -90,7 +90,7 @@ async def test_stopping_it_answers_with_the_report_and_once(running):
     ]
 
 
-async def test_the_report_tells_what_the_sinks_did(running):
+async def test_the_report_shows_what_the_sinks_did(running):
     report = await begin(running)
     _, event = await running.control.ask("GET", f"/api/v1/events/{report['eventId']}")
     told = event["history"][0]["cloudevent"]["id"]
@@ -116,7 +116,7 @@ async def test_the_report_tells_what_the_sinks_did(running):
         (b'{"eventType": "Rebot"}', "eventType must be one of Freeze, Reboot"),
         (b'{"eventType": "Reboot", "notice": "2d"}', "notice must be from 1s to 24h"),
         (b'{"eventType": "Reboot", "notice": "soon"}', "notice 'soon' is not a duration"),
-        (b'{"eventType": "Reboot", "when": "now"}', "when is nothing that a drill has"),
+        (b'{"eventType": "Reboot", "when": "now"}', "when is not an option of a drill"),
         (b'{"eventType": "Reboot", "description": 5}', "description must be text"),
         (b'{"eventType": "Reboot", "resources": "vm-0"}', "resources must be a list"),
         (b'{"eventType": "Reboot", "resources": ["a", ""]}', "resources.1 must be one line"),
@@ -124,23 +124,23 @@ async def test_the_report_tells_what_the_sinks_did(running):
         (json.dumps({**REBOOT, "resources": [OTHER]}).encode(), f"must be this VM, {ME}"),
     ],
 )
-async def test_a_plan_that_cannot_be_is_answered_with_the_reason(running, body, why):
+async def test_an_impossible_plan_is_refused_with_the_reason(running, body, why):
     status, problem = await running.control.ask("POST", PATH, data=body)
     assert status == 400
     assert why in problem["detail"]
     assert (await running.control.ask("GET", PATH))[1] == {"drills": []}
 
 
-async def test_an_unknown_one_is_nowhere(running):
+async def test_an_unknown_drill_is_not_found(running):
     for method in ("GET", "DELETE"):
         status, problem = await running.control.ask(method, f"{PATH}/none")
         assert status == 404
-        assert "knows no drill 'NONE'" in problem["detail"]
+        assert "has no drill 'NONE'" in problem["detail"]
     await announce(running.journal, "REAL")
     assert (await running.control.ask("DELETE", f"{PATH}/REAL"))[0] == 404
 
 
-async def test_without_a_journal_nothing_can_be_begun_or_stopped(running):
+async def test_without_a_writable_journal_no_drill_starts_or_stops(running):
     report = await begin(running)
     running.journal.trouble = "the disk is full"
     for method, path in (("POST", PATH), ("DELETE", report["href"])):

@@ -31,7 +31,7 @@ def test_a_bucket_empties_and_fills_again():
         limiter.check("a")
 
 
-def test_a_caller_that_goes_on_regardless_is_not_locked_out_for_ever():
+def test_a_caller_that_ignores_the_limit_is_not_locked_out_forever():
     clock = Clock()
     limiter = Limiter(per_minute=60, burst=1, clock=clock)
     limiter.check("a")

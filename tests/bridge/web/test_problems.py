@@ -9,7 +9,7 @@ async def test_an_unknown_event_is_a_problem_document(running):
     assert body == {
         "title": "Not Found",
         "status": 404,
-        "detail": "The journal knows no scheduled event 'none'.",
+        "detail": "The journal has no scheduled event 'none'.",
     }
 
 
@@ -36,7 +36,7 @@ async def test_a_body_that_is_too_large_is_refused(running):
     assert (status, problem["detail"]) == (413, "The body is larger than 64 KiB.")
 
 
-async def test_a_failure_inside_tells_nothing_of_itself(running, caplog):
+async def test_an_internal_failure_reveals_no_details(running, caplog):
     running.runtime.status.sinks["bus"].since = "oops"
     status, problem = await running.http.ask("GET", "/api/v1/sinks")
     assert (status, problem["title"]) == (500, "Internal Server Error")
@@ -45,7 +45,7 @@ async def test_a_failure_inside_tells_nothing_of_itself(running, caplog):
     assert "http.failed" in caplog.text
 
 
-async def test_a_journal_that_cannot_be_read_is_to_be_asked_again_later(running):
+async def test_an_unreadable_journal_means_try_again_later(running):
     await running.journal.run(lambda store: store.connection.close())
     status, problem = await running.http.ask("GET", "/api/v1/dead-letters")
     assert status == 503

@@ -75,7 +75,7 @@ async def test_http_can_be_off(tmp_path):
         assert served.http is None
 
 
-async def test_a_control_socket_that_cannot_be_made_is_no_reason_to_stop(tmp_path, caplog):
+async def test_a_bridge_runs_without_a_control_socket(tmp_path, caplog):
     (tmp_path / "control.sock").write_text("in the way")
     settings, address = config(tmp_path), control_address(tmp_path)
     async with runtime(settings) as running, serve(running, address=address) as served:
@@ -113,7 +113,7 @@ async def test_stopping_ends_streams_in_order_and_does_not_wait_for_readers(tmp_
         assert time.monotonic() - began < 20
 
 
-async def test_tls_is_spoken_and_nothing_older_than_1_2(tmp_path, certificate):
+async def test_tls_1_2_is_the_oldest_version(tmp_path, certificate):
     async with bridge(config(tmp_path, tls=certificate)) as running:
         trust = ssl.create_default_context(cafile=certificate["certificate"])
         at = running.served.http
@@ -143,24 +143,24 @@ async def test_a_certificate_that_is_missing_or_wrong_is_an_error_in_one_sentenc
                     pass
 
 
-async def test_a_key_with_a_passphrase_is_refused_rather_than_asked_for(tmp_path, certificate):
+async def test_a_key_with_a_passphrase_is_refused_without_a_prompt(tmp_path, certificate):
     locked = tmp_path / "locked.pem"
     command = ["openssl", "ec", "-in", str(certificate["key"]), "-aes128", "-passout", "pass:x"]
     subprocess.run([*command, "-out", str(locked)], check=True, capture_output=True)
     async with runtime(config(tmp_path, tls={**certificate, "key": locked})) as running:
-        with pytest.raises(CannotListen, match="use one without"):
+        with pytest.raises(CannotListen, match="use a key without one"):
             async with serve(running, address=None):
                 pass
 
 
 @pytest.mark.parametrize("length", ["Content-Length: 9", "Transfer-Encoding: chunked"])
-async def test_who_hangs_up_in_the_middle_of_a_body_is_no_line_in_the_log(guarded, caplog, length):
+async def test_a_connection_dropped_in_mid_body_is_not_logged(guarded, caplog, length):
     head = f"POST /api/v1/sinks/bus/replay HTTP/1.1\r\nHost: localhost\r\n{length}\r\n"
     at = guarded.served.http
     _, writer = await asyncio.open_connection(at.host, at.port)
     writer.write(f"{head}Authorization: Bearer ops-secret\r\n\r\n9\r\n{{".encode())
     await writer.drain()
-    await asyncio.sleep(0.05)  # so that the bridge waits for the rest when the line goes dead
+    await asyncio.sleep(0.05)  # so that the bridge waits for the rest when the connection goes dead
     writer.transport.abort()
     await asyncio.sleep(0.05)
     assert [record for record in caplog.records if record.levelname == "ERROR"] == []

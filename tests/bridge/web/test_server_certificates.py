@@ -12,7 +12,7 @@ from bridge.web import CannotListen, serve
 
 
 @pytest.mark.parametrize("shown", [None, "stranger"])
-async def test_where_one_is_required_nobody_without_a_good_one_gets_a_connection(
+async def test_a_required_client_certificate_must_be_valid_to_connect(
     tmp_path, files, shown, caplog
 ):
     must = {"tls": tls(files, client_certificates="required"), "tokens": TOKENS}
@@ -33,9 +33,7 @@ async def test_a_certificate_of_another_authority_gets_no_connection_where_one_i
         assert (await standing(made), made.told) == ([], [])
 
 
-async def test_only_what_the_named_authority_signed_is_believed_not_what_those_above_it_did(
-    tmp_path, files
-):
+async def test_only_the_named_authority_is_trusted_not_those_above_it(tmp_path, files):
     lower = {"tls": tls(files, client_ca=files.below)}
     async with certified_polls(tmp_path, files, http=lower, allow=[{"approver": ORDERS}]) as made:
         with pytest.raises((aiohttp.ClientError, ssl.SSLError)):
@@ -50,7 +48,9 @@ async def test_an_authority_that_cannot_be_read_is_an_error_in_one_sentence(
     path = tmp_path / "ca.pem"
     if content is not None:
         path.write_text(content)
-    why = "No such file or directory" if content is None else "it holds no PEM certificate"
+    why = (
+        "No such file or directory" if content is None else "it does not contain a PEM certificate"
+    )
     settings = served_config(tmp_path, tls=tls(files, client_ca=path))
     async with runtime(settings) as running:
         with pytest.raises(CannotListen) as caught:

@@ -1,4 +1,4 @@
-"""What the API answers with, made from what the journal holds."""
+"""The JSON objects of the API, made from the journal's content."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -25,7 +25,7 @@ def test_a_moment_is_a_timestamp_or_nothing(seconds, text):
     assert shapes.moment(seconds) == text
 
 
-def test_a_pending_event_is_told_as_azure_says_it_now():
+def test_a_pending_event_is_shown_as_azure_has_it_now():
     found = shapes.event(EVENT_ID, TOLD, tracked(event_type="Redeploy"), OBSERVER, NOON)
     assert (found["eventType"], found["pending"], found["affected"]) == ("Redeploy", True, True)
     assert found["noticeSeconds"] == NOTICE.total_seconds()
@@ -33,7 +33,7 @@ def test_a_pending_event_is_told_as_azure_says_it_now():
     assert found["href"] == f"/api/v1/events/{EVENT_ID}"
 
 
-def test_an_event_that_is_over_is_told_as_it_was_last_published():
+def test_a_past_event_is_shown_as_last_published():
     found = shapes.event(EVENT_ID, OVER, None, OBSERVER, NOON)
     assert (found["status"], found["pending"], found["drill"]) == ("Completed", False, False)
     assert found["resources"] == OVER["data"]["resources"]

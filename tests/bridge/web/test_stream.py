@@ -14,10 +14,10 @@ from bridge.web.stream import Streams, encode
 
 @pytest.fixture
 def limits(monkeypatch):
-    """Streams of the next bridge, with a test's patience."""
+    """Streams of the next bridge, with short timeouts."""
     made = Streams(most=2, heartbeat=0.05, patience=0.2)
     monkeypatch.setattr(
-        "bridge.web.server.Desk", lambda runtime: context.WebContext(runtime, streams=made)
+        "bridge.web.server.WebContext", lambda runtime: context.WebContext(runtime, streams=made)
     )
     return made
 
@@ -75,14 +75,14 @@ async def record(running, *numbers, **more):
     return [one.id for one in made]
 
 
-async def test_what_is_recorded_is_heard_in_order(running):
+async def test_readers_get_cloudevents_in_order(running):
     await record(running, 1)
     async with listening(running) as reader:
         ids = await record(running, 2, 3)
         assert [(await reader.next())[0], (await reader.next())[0]] == ids
 
 
-async def test_the_data_is_the_cloudevent_whatever_stands_in_it(running):
+async def test_the_data_is_the_cloudevent_with_any_content(running):
     async with listening(running) as reader:
         (event_id,) = await record(running, 1, description=HOSTILE)
         heard, envelope = await reader.next()
@@ -97,7 +97,7 @@ async def test_a_reader_resumes_after_the_last_it_had(running):
 
 
 @pytest.mark.parametrize("before", [(), (1, 2)], ids=["an empty journal", "a journal"])
-async def test_a_reader_that_heard_nothing_knows_where_it_began(running, before):
+async def test_a_reader_that_received_nothing_can_still_resume(running, before):
     await record(running, *before)
     async with listening(running) as reader:
         greeting = [await reader.answer.content.readline() for _ in range(3)]
@@ -107,7 +107,7 @@ async def test_a_reader_that_heard_nothing_knows_where_it_began(running, before)
         assert (await reader.next())[0] == missed[0]
 
 
-async def test_a_reader_whose_last_is_forgotten_gets_all_that_there_is(running):
+async def test_a_reader_whose_last_id_is_gone_gets_everything(running):
     ids = await record(running, *range(1, 60))
     async with listening(running, last="forgotten long ago") as reader:
         assert [(await reader.next())[0] for _ in ids] == ids
@@ -127,7 +127,7 @@ async def test_a_quiet_stream_has_a_heartbeat(running):
         assert (await waiting)[0] == ids[0]
 
 
-async def test_there_are_only_so_many_streams(running):
+async def test_the_number_of_streams_is_limited(running):
     third = running.http.session.get(f"{running.http.base}/api/v1/stream")
     async with listening(running), listening(running), third as answer:
         assert answer.status == 503
@@ -146,7 +146,9 @@ async def test_a_reader_that_leaves_makes_room(running, limits):
         await until(lambda: len(limits._open) == 1)
 
 
-async def test_a_reader_that_does_not_read_is_let_go_and_hinders_nobody(running, limits, caplog):
+async def test_a_reader_that_does_not_read_is_disconnected_and_delays_no_other(
+    running, limits, caplog
+):
     at = running.served.http
     slow, writer = await asyncio.open_connection(at.host, at.port, limit=1024)
     writer.write(f"GET /api/v1/stream HTTP/1.1\r\nHost: {at}\r\n\r\n".encode())
@@ -172,7 +174,7 @@ async def test_streams_end_when_the_bridge_stops(tmp_path, limits):
             assert answer.status == 503
 
 
-async def test_a_stream_goes_on_when_the_journal_is_another_one(running):
+async def test_a_stream_continues_after_the_journal_is_replaced(running):
     async with listening(running) as reader:
         first = await record(running, 1)
         assert (await reader.next())[0] == first[0]
@@ -183,7 +185,7 @@ async def test_a_stream_goes_on_when_the_journal_is_another_one(running):
         assert (await reader.next())[0] == again[0]
 
 
-async def test_a_stream_goes_on_while_the_journal_cannot_be_written_and_after(running):
+async def test_a_stream_continues_while_the_journal_cannot_be_written_and_after(running):
     async with listening(running) as reader:
         before = await record(running, 1)
         assert (await reader.next())[0] == before[0]

@@ -1,4 +1,4 @@
-"""A sink that notes what it gets in a file, one line each, and a format that is short enough."""
+"""A sink that writes what it gets to a file, one line each, and a short format for it."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager

@@ -17,7 +17,7 @@ from bridge.policy.message import read, unwrap
 
 FIRST = "602D9444-D2CD-49C7-8624-8643E7171297"
 SECOND = "C7061BAC-AFDC-4513-B24B-AA5F13A16123"
-GRANTED = "granted: Azure was told, and the event may start at once"
+GRANTED = "granted: Azure accepted it; the event may start immediately"
 ALONE = {"resources": (ME,)}
 ORDERS = Signer("orders", seed=1)
 PRIVATE = f"whsk_{base64.b64encode(bytes([1]) * 32).decode()}"
@@ -53,7 +53,7 @@ async def test_an_approval_that_is_enough_is_granted(seb, open_polls):
     assert (vote.decision, vote.reason, vote.via) == ("approve", "drained", "control")
 
 
-async def test_of_several_vms_it_is_given_for_this_one_and_names_who_is_missing(seb, open_polls):
+async def test_the_vote_is_for_this_vm_and_names_who_is_missing(seb, open_polls):
     await announce(open_polls.journal, FIRST)
     code, out, _ = await seb("approve", FIRST)
     assert (code, out) == (0, f"{FIRST}  recorded for {ME}; still missing: {OTHER}\n")
@@ -62,21 +62,21 @@ async def test_of_several_vms_it_is_given_for_this_one_and_names_who_is_missing(
     assert (code, out) == (0, f"{FIRST}  {GRANTED}\n")
 
 
-async def test_the_same_again_says_the_same(seb, open_polls):
+async def test_a_repeated_vote_gets_the_same_answer(seb, open_polls):
     await announce(open_polls.journal, FIRST)
     said = [await seb("approve", FIRST) for _ in range(2)]
     assert said[0] == said[1]
 
 
-async def test_a_hold_says_that_azure_knows_no_veto(seb, open_polls):
+async def test_a_hold_says_that_azure_has_no_veto(seb, open_polls):
     await announce(open_polls.journal, FIRST, **ALONE)
     code, out, _ = await seb("hold", FIRST)
     assert code == 0
-    assert out.startswith(f"{FIRST}  recorded; Azure knows no veto: the event goes ahead at ")
-    assert "Z (in 14m) all the same" in out
+    assert out.startswith(f"{FIRST}  recorded; Azure has no veto: the event still starts at ")
+    assert "Z (in 14m)" in out
 
 
-async def test_a_hold_of_another_is_named_and_a_release_lifts_it(seb, open_polls):
+async def test_a_hold_by_someone_else_is_named_and_a_release_removes_it(seb, open_polls):
     await announce(open_polls.journal, FIRST)
     await seb("hold", FIRST, "--resource", OTHER)
     await seb("approve", FIRST)
@@ -88,18 +88,18 @@ async def test_a_hold_of_another_is_named_and_a_release_lifts_it(seb, open_polls
     assert f"@{ME}\n" in out
 
 
-async def test_without_an_approval_a_release_says_that_there_is_none(tmp_path, capsys):
+async def test_a_release_without_an_approval_says_that_nobody_has_approved(tmp_path, capsys):
     async with polls(tmp_path, require="any") as made:
         await announce(made.journal, FIRST)
         assert await made.run(approve, "release", FIRST) == 0
     assert capsys.readouterr().out == f"{FIRST}  recorded for {ME}; nobody has approved yet\n"
 
 
-async def test_a_dry_run_says_what_would_be(tmp_path, capsys):
+async def test_a_dry_run_says_what_would_happen(tmp_path, capsys):
     async with polls(tmp_path, dry_run=True) as made:
         await announce(made.journal, FIRST, **ALONE)
         assert await made.run(approve, "approve", FIRST) == 0
-    sentence = "recorded; dry run: Azure would be told now, but is not"
+    sentence = "recorded; dry run: Azure would be notified now, but is not"
     assert capsys.readouterr().out == f"{FIRST}  {sentence}\n"
 
 
@@ -114,7 +114,7 @@ async def test_several_at_once_are_one_message_and_one_post(seb, open_polls):
     )
 
 
-async def test_all_is_what_can_be_approved_here(seb, open_polls):
+async def test_all_means_every_event_that_can_be_approved_here(seb, open_polls):
     await announce(open_polls.journal, "OVER", **ALONE)
     await end(open_polls.journal, "OVER")
     await announce(open_polls.journal, "LEFT")
@@ -129,8 +129,8 @@ async def test_all_is_what_can_be_approved_here(seb, open_polls):
     assert out.count("\n") == 1
 
 
-async def test_all_of_nothing_is_said_in_a_sentence(seb):
-    sentence = "There is no scheduled event here that could be approved.\n"
+async def test_all_without_any_event_prints_a_sentence(seb):
+    sentence = "No scheduled event can be approved here.\n"
     assert await seb("approve", "--all") == (0, sentence, "")
 
 
@@ -139,13 +139,15 @@ async def test_a_mistyped_id_is_not_sent_and_the_nearest_is_named(seb, open_poll
     code, out, _ = await seb("approve", FIRST.replace("D2CD", "D2DC"), FIRST)
     wrong, right = out.splitlines()
     assert code == 1
-    assert wrong.endswith(f"was seen here; did you mean {FIRST}?")
-    assert "refused (unknown-event): no scheduled event with this id" in wrong
+    assert wrong.endswith(f"with this id; did you mean {FIRST}?")
+    assert (
+        "refused (unknown-event): this bridge has not seen a scheduled event with this id" in wrong
+    )
     assert right == f"{FIRST}  {GRANTED}"
     _, out, _ = await seb("approve", "nothing\u202e")
     assert out == (
-        "nothing\\u202e  refused (unknown-event): no scheduled event with this id was seen here"
-        "; seb events lists what there is\n"
+        "nothing\\u202e  refused (unknown-event): this bridge has not seen a scheduled event with this id"
+        "; seb events lists the known ones\n"
     )
 
 
@@ -156,7 +158,7 @@ async def test_what_does_not_count_is_exit_1_with_the_reason(seb, open_polls):
     assert (code, out) == (1, f"{FIRST}  refused (expired): the scheduled event is over\n")
 
 
-async def test_the_whole_event_needs_the_right_to_it(tmp_path, capsys, seb, open_polls):
+async def test_a_vote_for_the_whole_event_needs_permission(tmp_path, capsys, seb, open_polls):
     await announce(open_polls.journal, FIRST)
     code, out, _ = await seb("approve", FIRST, "--all-resources")
     assert code == 1
@@ -186,7 +188,7 @@ async def test_the_outcomes_as_json(seb, open_polls):
     }
 
 
-async def test_a_bridge_that_takes_no_votes_now_says_why(seb, open_polls):
+async def test_a_bridge_that_cannot_accept_votes_says_why(seb, open_polls):
     await announce(open_polls.journal, FIRST, **ALONE)
     open_polls.served.runtime.take_local = None
     assert await seb("approve", FIRST) == (1, "", "seb: The bridge is starting; try again.\n")
@@ -199,7 +201,7 @@ TOKENS = [
 
 
 def afar(made, folder):
-    """The configuration of somebody for whom there is no control socket."""
+    """The configuration of a user without a control socket."""
     listen = str(made.served.served.http)
     return write_config(folder / "afar.yaml", state_dir=str(folder / "x"), http={"listen": listen})
 
@@ -208,7 +210,7 @@ async def test_over_http_a_token_says_who_it_is(tmp_path, capsys, monkeypatch):
     async with polls(tmp_path, http={"tokens": TOKENS}) as made:
         await announce(made.journal, FIRST, **ALONE)
         file = afar(made, tmp_path)
-        for token, why in ((None, "(--token or SEB_TOKEN)"), ("eyes-secret", "no scope approve")):
+        for token, why in ((None, "(--token or SEB_TOKEN)"), ("eyes-secret", "needs the scope approve")):
             words = ["--token", token] if token else []
             assert await made.run(approve, "approve", FIRST, *words, file=file) == 1
             assert why in capsys.readouterr().err
@@ -226,7 +228,7 @@ def key(tmp_path):
 
 
 @pytest.mark.parametrize("way", ["control socket", "http", "url"])
-async def test_a_signature_proves_the_approver_on_every_way(tmp_path, capsys, key, way):
+async def test_a_signature_proves_the_approver_on_every_route(tmp_path, capsys, key, way):
     allow = [ORDERS.entry()]
     async with polls(tmp_path, http={"tokens": TOKENS}, allow=allow) as made:
         await announce(made.journal, FIRST, **ALONE)
@@ -262,7 +264,7 @@ def test_a_signed_vote_is_printed_as_a_line_that_any_topic_can_carry(capsys, key
 WRONG = {
     "--print without a key": (["--print"], "--print needs --sign-with FILE"),
     "--url without a key": (["--url", "http://127.0.0.1:9"], "--url needs --sign-with FILE"),
-    "--print and --json": (["--print", "--json"], "--print asks no bridge"),
+    "--print and --json": (["--print", "--json"], "--print does not contact a bridge"),
     "a key on the command line": (["--sign-with", "whsec_c2VjcmV0"], "the name of a file"),
     "no such file": (["--sign-with", "/nowhere/key"], "--sign-with /nowhere/key: No such file"),
     "a long reason": (["--reason", "x" * 513], "reason must be text of at most 512"),
@@ -284,9 +286,9 @@ def test_wrong_usage_is_a_sentence_and_exit_2(capsys, words, sentence):
 @pytest.mark.parametrize(
     "url", ["vm-1", "ftp://vm-1", "http://vm-1/x", "http://u:p@vm-1", "http://[", "http://vm-1:0"]
 )
-def test_a_url_is_the_address_of_a_bridge_and_no_more(capsys, key, url):
+def test_a_url_is_only_the_address_of_a_bridge(capsys, key, url):
     assert main(["approve", FIRST, "--sign-with", key, "--url", url]) == 2
-    assert "--url is like https://" in capsys.readouterr().err
+    assert "--url must look like https://" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -295,7 +297,7 @@ def test_a_url_is_the_address_of_a_bridge_and_no_more(capsys, key, url):
      [FIRST, "--resource", "a", "--all-resources"]],
     ids=" ".join,
 )  # fmt: skip
-def test_what_is_no_option_is_exit_2(capsys, words):
+def test_an_unknown_option_is_exit_2(capsys, words):
     with pytest.raises(SystemExit) as left:
         main(["approve", *words])
     assert left.value.code == 2

@@ -19,7 +19,7 @@ async def simulator():
 
 @pytest.fixture
 def seb_check(tmp_path, simulator, capsys):
-    """Check a configuration in a thread of its own: exit code, stdout and stderr."""
+    """Check a configuration in a separate thread: exit code, stdout and stderr."""
 
     async def run(*words, **changes):
         keys = {
@@ -47,7 +47,7 @@ async def test_it_says_in_sentences_what_will_happen(seb_check, simulator):
     assert simulator.truth == []
 
 
-async def test_a_bad_file_is_78_and_nothing_is_said_of_what_it_would_do(seb_check):
+async def test_a_bad_file_is_78_and_prints_no_description(seb_check):
     code, out, err = await seb_check(sinks={"log": {"type": "file"}})
     assert (code, out) == (78, "")
     assert "sinks.log" in err
@@ -63,7 +63,7 @@ async def test_connect_proves_the_endpoint_and_every_sink(seb_check, tmp_path):
     assert "FAILED" not in out
 
 
-async def test_connect_says_which_sink_cannot_be_had(seb_check, tmp_path):
+async def test_connect_says_which_sink_cannot_be_reached(seb_check, tmp_path):
     (tmp_path / "blocked").touch()
     sinks = {
         "bad": {"type": "file", "path": str(tmp_path / "blocked" / "x")},
@@ -104,7 +104,7 @@ async def test_connect_says_what_was_tried_when_no_endpoint_is_found(seb_check, 
     assert lines[-1].startswith("ok      sink out")
 
 
-async def test_candidates_before_the_right_one_are_no_failures(seb_check, simulator, monkeypatch):
+async def test_candidates_before_the_right_one_are_not_failures(seb_check, simulator, monkeypatch):
     wrong, right = Candidate("http://127.0.0.1:1", "lease"), Candidate(simulator.endpoint, "route")
 
     async def discover(*_, **__):
@@ -132,32 +132,32 @@ async def prove(monkeypatch, made: SinkPlugin) -> tuple[bool, str]:
     return await check._sink("bus", settings, check.place("vm", check.Instance()))
 
 
-async def test_a_sink_that_can_prove_more_is_asked_to(monkeypatch):
+async def test_a_sink_with_its_own_check_is_checked(monkeypatch):
     async def proof(_, place):
         return f"topic exists for {place.sink}"
 
     assert await prove(monkeypatch, plugin(proof)) == (True, "sink bus: topic exists for bus")
 
 
-async def test_a_sink_that_cannot_is_entered(monkeypatch):
-    assert await prove(monkeypatch, plugin()) == (True, "sink bus: can be entered")
+async def test_a_sink_without_its_own_check_is_connected(monkeypatch):
+    assert await prove(monkeypatch, plugin()) == (True, "sink bus: can be reached")
 
 
-async def test_a_proof_that_fails_says_why(monkeypatch):
+async def test_a_check_that_fails_says_why(monkeypatch):
     async def proof(*_):
         raise Unavailable("no such topic")
 
     assert await prove(monkeypatch, plugin(proof)) == (False, "sink bus: no such topic")
 
 
-async def test_a_proof_that_fails_at_once_says_why(monkeypatch):
+async def test_a_check_that_fails_immediately_says_why(monkeypatch):
     def proof(*_):
         raise OSError("no library")
 
     assert await prove(monkeypatch, plugin(proof)) == (False, "sink bus: no library")
 
 
-async def test_a_proof_that_takes_too_long_says_so(monkeypatch):
+async def test_a_check_that_takes_too_long_says_so(monkeypatch):
     async def proof(*_):
         await asyncio.sleep(60)
 

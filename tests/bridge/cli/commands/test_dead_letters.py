@@ -11,7 +11,7 @@ SECOND = "C7061BAC-AFDC-4513-B24B-AA5F13A16123"
 
 
 async def test_dead_letters_are_listed_shown_replayed_and_dropped(seb, running):
-    assert (await seb(dead_letters, "list"))[1] == "There is no dead letter.\n"
+    assert (await seb(dead_letters, "list"))[1] == "There are no dead letters.\n"
     told = [*await announce(running.journal, FIRST), *await announce(running.journal, SECOND)]
     for one in told:
         await kill(running.journal, "bus", one)
@@ -25,7 +25,7 @@ async def test_dead_letters_are_listed_shown_replayed_and_dropped(seb, running):
     assert json.loads((await seb(dead_letters, "list", "--json"))[1])["deadLetters"] == []
 
 
-async def test_of_a_long_reason_the_list_has_the_beginning_and_the_end(seb, running):
+async def test_the_list_shows_the_beginning_and_the_end_of_a_long_reason(seb, running):
     [told] = await announce(running.journal, FIRST)
     reason = f"exit code 3: {'so it went on ' * 200}and then the disk was full"
     await kill(running.journal, "bus", told, reason)

@@ -1,4 +1,4 @@
-"""`seb drill`, at a bridge that is really served, with those who vote and those who do not."""
+"""`seb drill`, at a bridge that is really served, with and without votes."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ SEB = str(Path(sys.executable).with_name("seb"))
 
 @asynccontextmanager
 async def rehearsing(folder, **more):
-    """Votes are taken, drills are conducted, and both sinks take what they are given."""
+    """A bridge that takes votes and runs drills, with two sinks that accept everything."""
     async with polls(folder, **{**BRISK, **more}) as made:
         runtime = made.served.runtime
         tasks = [asyncio.create_task(conduct(runtime)), asyncio.create_task(deliver(made))]
@@ -79,29 +79,29 @@ async def running(made):
 
 
 async def approves(made):
-    """Somebody sees the drill among the events, and approves it as any other."""
+    """Find the drill among the events, and approve it like any other."""
     await until(lambda: running(made))
     key = (await running(made)).key
     return await made.run(approve, "approve", key, "--wait", "0s")
 
 
-async def test_it_passes_when_somebody_approves_and_azure_is_told_nothing(seb, stage):
+async def test_an_approved_drill_passes_and_azure_is_not_notified(seb, stage):
     voting = asyncio.create_task(approves(stage))
     code, out, err = await seb("--type", "reboot", "--notice", "20s", "--duration", "0s")
     assert (code, await voting) == (0, 0)
     assert "Passed: the approvals were enough" in out.splitlines()[-1]
-    assert "Azure would have been told at" in out
+    assert "Azure would have been notified at" in out
     assert stage.told == []
     assert err.splitlines()[0].endswith("Ctrl-C stops it.")
     assert "seb: The drill is completed." in err
 
 
-async def test_it_fails_when_nobody_does_and_says_who_was_missing(seb):
+async def test_a_drill_without_approvals_fails_and_names_who_was_missing(seb):
     code, out, _ = await seb(*SHORT)
     assert code == 1
     lines = out.splitlines()
-    assert lines[-1] == f"Failed: not everybody approved in time; missing: {ME}."
-    assert lines[-2] == "Azure would have been told nothing, and was told nothing."
+    assert lines[-1] == f"Failed: not everyone approved in time; missing: {ME}."
+    assert lines[-2] == "Azure would not have been notified. Nothing was sent."
     assert "Nobody voted." in lines
     assert f"Missing: {ME}" in lines
 
@@ -128,7 +128,7 @@ async def test_a_refused_and_a_silent_approver_are_named(tmp_path, capsys):
     out = capsys.readouterr().out
     assert code == 1
     assert "unauthorized" in out
-    assert "Listed to approve, and silent: orders, billing" in out
+    assert "Listed, but did not vote: orders, billing" in out
 
 
 async def test_sinks_that_lack_something_are_given_a_little_more_time_and_no_longer(
@@ -140,7 +140,7 @@ async def test_sinks_that_lack_something_are_given_a_little_more_time_and_no_lon
         task.cancel()
     out = capsys.readouterr().out
     assert code == 1
-    assert "the sink bus did not get it" in out.splitlines()[-1]
+    assert "sink bus did not get it" in out.splitlines()[-1]
     assert "pager" not in out.splitlines()[-1]
 
 
@@ -153,11 +153,17 @@ async def test_sinks_that_lack_something_are_given_a_little_more_time_and_no_lon
         (("--type", "Reboot", "--notice", "soon"), "--notice 'soon' is not a duration"),
         (("--type", "Reboot", "--duration", "1h"), "--duration must be from 0s to 15m"),
         (("--type", "Reboot", "--resource", ""), "--resource must be one line"),
-        (("--stop", "--type", "Reboot"), "--stop goes with no option that says what to rehearse"),
-        (("--stop", "--resource", "vm-0"), "--stop goes with no option that says what to rehearse"),
+        (
+            ("--stop", "--type", "Reboot"),
+            "--stop cannot be combined with options that say what to rehearse",
+        ),
+        (
+            ("--stop", "--resource", "vm-0"),
+            "--stop cannot be combined with options that say what to rehearse",
+        ),
     ],
 )
-async def test_what_makes_no_sense_is_not_even_asked_for(seb, stage, words, why):
+async def test_an_invalid_plan_is_not_sent(seb, stage, words, why):
     code, out, err = await seb(*words)
     assert (code, out) == (2, "")
     assert err.startswith(f"seb: {why}")
@@ -165,17 +171,17 @@ async def test_what_makes_no_sense_is_not_even_asked_for(seb, stage, words, why)
 
 
 async def test_another_drill_is_named_and_can_be_stopped(seb, stage, capsys):
-    assert (await seb("--stop"))[::2] == (1, "seb: No drill is under way.\n")
+    assert (await seb("--stop"))[::2] == (1, "seb: No drill is running.\n")
     first = asyncio.create_task(stage.run(drill, "drill", "--type", "Reboot"))
     await until(lambda: running(stage))
     key = (await running(stage)).key
     code = await stage.run(drill, "drill", "--type", "Reboot")
     assert code == 1
-    assert f"The drill {key}, begun by" in capsys.readouterr().err
+    assert f"The drill {key}, started by" in capsys.readouterr().err
     code = await stage.run(drill, "drill", "--stop")
     assert (code, await first) == (0, 1)
     out = capsys.readouterr().out
-    assert out.count("Failed: it was stopped before its time.") == 2
+    assert out.count("Failed: the drill was stopped early.") == 2
 
 
 async def test_without_a_bridge_there_is_no_drill(tmp_path, capsys, stage):
@@ -186,7 +192,7 @@ async def test_without_a_bridge_there_is_no_drill(tmp_path, capsys, stage):
     assert capsys.readouterr().err.startswith("seb: No bridge is running here")
 
 
-async def test_control_c_tells_everybody_that_it_is_over(stage):
+async def test_ctrl_c_publishes_the_end_of_the_drill(stage):
     process = await asyncio.create_subprocess_exec(
         SEB, "drill", "--type", "Reboot", "-c", str(stage.file),
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
@@ -202,12 +208,12 @@ async def test_control_c_tells_everybody_that_it_is_over(stage):
             process.kill()
             await process.wait()
     assert process.returncode == 1, err
-    assert b"Failed: it was stopped before its time." in out
+    assert b"Failed: the drill was stopped early." in out
     assert b"Traceback" not in err
     assert [one.status for one in await stage.journal.run(every)] == ["canceled"]
 
 
-async def test_a_bridge_that_restarts_meanwhile_is_waited_for(stage, monkeypatch, capsys):
+async def test_the_command_waits_for_a_bridge_that_restarts(stage, monkeypatch, capsys):
     missed: list[str] = []
     real = drill.Ask.__call__
 
@@ -220,28 +226,30 @@ async def test_a_bridge_that_restarts_meanwhile_is_waited_for(stage, monkeypatch
     monkeypatch.setattr(drill.Ask, "__call__", now_and_then)
     assert await stage.run(drill, "drill", *SHORT) == 1
     assert len(missed) == 3
-    assert "Failed: not everybody" in capsys.readouterr().out
+    assert "Failed: not everyone" in capsys.readouterr().out
     monkeypatch.setattr(drill, "GIVE_UP", -1.0)
     missed.clear()
     assert await stage.run(drill, "drill", *SHORT) == 1
     assert "No bridge is running here" in capsys.readouterr().err
 
 
-async def test_whoever_may_not_look_leaves_no_drill_behind(stage, monkeypatch, capsys):
+async def test_a_caller_that_may_not_read_leaves_no_drill_running(stage, monkeypatch, capsys):
     real = drill.Ask.__call__
 
     async def blind(self, method, path, *more):
         if method == "GET":
-            raise drill.RequestRefused(403, "The token ops has no scope read, which this needs.")
+            raise drill.RequestRefused(
+                403, "This needs the scope read, which the token ops does not have."
+            )
         return await real(self, method, path, *more)
 
     monkeypatch.setattr(drill.Ask, "__call__", blind)
     assert await stage.run(drill, "drill", "--type", "Freeze") == 1
-    assert "has no scope read" in capsys.readouterr().err
+    assert "This needs the scope read" in capsys.readouterr().err
     assert await running(stage) is None
 
 
-async def test_who_watches_sees_at_once_that_it_is_a_drill(seb, stage):
+async def test_watch_marks_a_drill(seb, stage):
     await seb(*SHORT)
     [made] = await stage.journal.run(every)
     _, event = await stage.served.control.ask("GET", f"/api/v1/events/{made.key}")

@@ -11,9 +11,9 @@ FIRST = "602D9444-D2CD-49C7-8624-8643E7171297"
 SECOND = "C7061BAC-AFDC-4513-B24B-AA5F13A16123"
 
 
-async def test_no_events_is_said_in_a_sentence(seb):
-    assert await seb(events) == (0, "There is no scheduled event.\n", "")
-    assert await seb(events, "--pending") == (0, "There is no pending scheduled event.\n", "")
+async def test_no_events_is_a_sentence(seb):
+    assert await seb(events) == (0, "There are no scheduled events.\n", "")
+    assert await seb(events, "--pending") == (0, "There are no pending scheduled events.\n", "")
 
 
 async def test_events_are_a_table(seb, running):
@@ -47,7 +47,7 @@ async def test_events_as_json(seb, running):
     assert json.loads(out)["events"][0]["eventId"] == FIRST
 
 
-async def test_one_event_tells_its_story(seb, running):
+async def test_one_event_is_shown_with_its_history(seb, running):
     (told,) = await announce(running.journal, FIRST)
     await running.journal.settle("bus", [Settlement(told.id, None, "no broker")], 1.0)
     await running.journal.settle("bus", [Settlement(told.id, "delivered")], 2.0)
@@ -60,7 +60,7 @@ async def test_one_event_tells_its_story(seb, running):
     assert "    pager waiting: timed out\n" in out
 
 
-def test_the_story_has_the_votes_that_stand_and_the_reason_of_one_that_does_not():
+def test_the_history_shows_current_votes_and_why_another_does_not_count():
     refused = json.loads(published()["azure.scheduledevents.approval.refused.v1"].body)
     event: dict[str, Any] = dict.fromkeys(
         ("notBefore", "approveBy", "affected", "eventSource", "description")
@@ -85,10 +85,10 @@ def test_the_story_has_the_votes_that_stand_and_the_reason_of_one_that_does_not(
 async def test_an_unknown_event_is_an_error_on_stderr(seb):
     code, out, err = await seb(events, "nothing")
     assert (code, out) == (1, "")
-    assert err == "seb: The journal knows no scheduled event 'nothing'.\n"
+    assert err == "seb: The journal has no scheduled event 'nothing'.\n"
 
 
-async def test_what_comes_from_azure_cannot_play_with_the_terminal(seb, running):
+async def test_text_from_azure_cannot_control_the_terminal(seb, running):
     evil = "\x1b]0;owned\x07\x1b[2J\u202egnp.exe\x9b31m"
     await announce(
         running.journal, f"E{evil}", event_type=evil, resources=(ME, evil), description=evil

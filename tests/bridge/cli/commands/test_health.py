@@ -1,7 +1,7 @@
 from bridge.cli.commands import health
 
 
-async def test_a_bridge_that_lives_is_told_by_the_exit_code(seb, running):
+async def test_the_exit_code_says_that_the_bridge_is_alive(seb, running):
     assert await seb(health) == (0, "alive\n", "")
     running.runtime.status.started -= 1000
     running.runtime.status.source.last_poll = None

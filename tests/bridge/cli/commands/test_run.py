@@ -26,7 +26,7 @@ async def simulator():
 
 @pytest.fixture
 def seb_run(tmp_path, simulator, capsys, monkeypatch):
-    """`seb run` in a thread of its own: exit code and stderr."""
+    """`seb run` in a separate thread: exit code and stderr."""
     monkeypatch.delenv("SEB_LOG", raising=False)
 
     async def start(*words, **changes):

@@ -13,7 +13,7 @@ def test_schema_lists_names_and_prints_one(capsys):
     assert json.loads(capsys.readouterr().out)["$schema"].startswith("https://json-schema.org/")
 
 
-def test_a_schema_that_there_is_not_is_a_usage_error(capsys):
+def test_an_unknown_schema_is_a_usage_error(capsys):
     assert schema.run(parse(schema, "confg")) == 2
     out, err = capsys.readouterr()
     assert out == ""

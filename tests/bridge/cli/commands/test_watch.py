@@ -95,7 +95,7 @@ def test_what_was_shown_as_pending_is_not_shown_again(capsys):
     assert capsys.readouterr().out.count("\n") == 2
 
 
-async def test_own_is_what_names_this_vm_until_its_end(tmp_path, screen):
+async def test_own_events_are_followed_to_their_end(tmp_path, screen):
     settings = config(tmp_path)
     async with bridge(settings) as made:
         await announce(made.journal, FIRST, resources=(OTHER,))
@@ -123,14 +123,12 @@ async def test_a_bridge_that_stops_ends_the_view(tmp_path, screen, capsys):
             await stack.aclose()
             assert await asyncio.wait_for(task, 10) == 1
     assert capsys.readouterr().err == (
-        "seb: The bridge has ended the stream; --follow waits for it to come back.\n"
+        "seb: The bridge ended the stream; with --follow, seb watch waits for it to come back.\n"
     )
 
 
 @pytest.mark.parametrize("heard", [False, True], ids=["before anything", "after something"])
-async def test_to_follow_is_to_miss_nothing_across_a_restart(
-    tmp_path, screen, capsys, quick, heard
-):
+async def test_follow_misses_nothing_across_a_restart(tmp_path, screen, capsys, quick, heard):
     settings = config(tmp_path)
     async with bridge(settings) as made:
         await announce(made.journal, "OLD")
@@ -150,7 +148,7 @@ async def test_to_follow_is_to_miss_nothing_across_a_restart(
     assert ids(screen) == [one.id for one in expected]
 
 
-async def test_a_bridge_that_is_away_is_told_once(tmp_path, screen, capsys, quick, monkeypatch):
+async def test_a_missing_bridge_is_reported_once(tmp_path, screen, capsys, quick, monkeypatch):
     settings = config(tmp_path, listen=None)
     tries = []
 
@@ -166,7 +164,7 @@ async def test_a_bridge_that_is_away_is_told_once(tmp_path, screen, capsys, quic
         await Watch(Ask(settings), WatchView()).run()
 
 
-async def test_whoever_may_not_look_is_told_so_even_if_they_follow(tmp_path, screen):
+async def test_a_caller_without_permission_gets_an_error_even_with_follow(tmp_path, screen):
     async with bridge(config(tmp_path, tokens=["secret"])) as made:
         settings = config(tmp_path / "elsewhere", listen=str(made.served.http))
         with pytest.raises(RequestRefused, match="This needs a token"):

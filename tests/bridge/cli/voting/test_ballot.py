@@ -1,4 +1,4 @@
-"""Which scheduled events a vote is about, and in how many messages it is given."""
+"""Which scheduled events a vote is about, and how many messages it takes."""
 
 import pytest
 from support.world import ME, OTHER
@@ -48,7 +48,7 @@ def test_an_event_is_found_by_its_id_in_any_case_and_by_its_hash_and_once():
     assert unknown == ["nothing"]
 
 
-def test_the_nearest_id_is_one_that_looks_alike():
+def test_the_nearest_id_is_a_similar_one():
     known = [event("602D9444"), event("C7061BAC")]
     assert nearest("602d9445", known) == "602D9444"
     assert nearest("zzz", known) is None
@@ -62,7 +62,7 @@ def test_a_ballot_of_one_event_names_it_and_one_of_several_is_azures_own_body():
     assert Ballot(("A", "B"), wish).body("m") == {**several, **said}
 
 
-def test_there_is_one_message_for_each_resource_that_is_voted_for():
+def test_each_resource_gets_one_message():
     alone = event("E2", resources=[ME])
     made = list(ballots([event(), alone, event("E3")], Wish(), ME))
     assert [(one.event_ids, one.resource) for one in made] == [

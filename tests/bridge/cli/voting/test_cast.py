@@ -1,4 +1,4 @@
-"""A vote that is given to a bridge, and the wait for what Azure says to it."""
+"""A vote sent to a bridge, and the wait for Azure's answer."""
 
 import asyncio
 import json
@@ -15,7 +15,7 @@ from bridge.cli.voting.ballot import Ballot, Wish
 from bridge.cli.voting.cast import VoteMessage, Voting
 
 FIRST = "602D9444-D2CD-49C7-8624-8643E7171297"
-GRANTED = "granted: Azure was told, and the event may start at once"
+GRANTED = "granted: Azure accepted it; the event may start immediately"
 ALONE = {"resources": (ME,)}
 
 
@@ -41,7 +41,7 @@ async def streams(made):
     return "\nseb_streams 1\n" in text
 
 
-async def test_an_azure_that_takes_its_time_is_waited_for(open_polls, capsys):
+async def test_the_command_waits_for_a_slow_azure(open_polls, capsys):
     await announce(open_polls.journal, FIRST, **ALONE)
     open_polls.intake.patience = 0.0
     open_polls.answers.clear()
@@ -52,7 +52,7 @@ async def test_an_azure_that_takes_its_time_is_waited_for(open_polls, capsys):
     assert capsys.readouterr().out == f"{FIRST}  {GRANTED}\n"
 
 
-async def test_an_azure_that_does_not_answer_is_not_waited_for_long(seb, open_polls):
+async def test_the_wait_for_an_azure_that_does_not_answer_is_short(seb, open_polls):
     await announce(open_polls.journal, FIRST, **ALONE)
     open_polls.intake.patience = 0.0
     open_polls.answers.clear()
@@ -61,7 +61,7 @@ async def test_an_azure_that_does_not_answer_is_not_waited_for_long(seb, open_po
     assert out.startswith(f"{FIRST}  pending: the votes are enough; Azure has not answered yet")
 
 
-def test_each_message_has_an_id_of_its_own_that_stands_in_its_body():
+def test_each_message_has_its_own_id_in_its_body():
     ballot = Ballot((FIRST,), Wish())
     one, other = VoteMessage.write(ballot), VoteMessage.write(ballot)
     assert json.loads(one.body)["id"] == one.id

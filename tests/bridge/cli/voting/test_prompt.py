@@ -27,7 +27,7 @@ async def open_polls(tmp_path):
 
 @pytest.fixture
 def person(monkeypatch):
-    """Somebody at a terminal, who gives these answers; a class of error is raised."""
+    """A user at a terminal who gives these answers; an exception class is raised."""
 
     class Person:
         def __init__(self):
@@ -87,7 +87,7 @@ async def test_ctrl_c_is_a_no_too(open_polls, person):
     assert open_polls.told == []
 
 
-async def test_an_event_that_changed_while_one_thought_is_asked_about_again(open_polls, person):
+async def test_an_event_that_changed_during_the_prompt_is_asked_about_again(open_polls, person):
     await announce(open_polls.journal, FIRST, **ALONE)
     loop = asyncio.get_running_loop()
 
@@ -103,7 +103,7 @@ async def test_an_event_that_changed_while_one_thought_is_asked_about_again(open
     assert open_polls.told == []
 
 
-async def test_one_that_is_refused_does_not_stop_the_questions(open_polls, person, capsys):
+async def test_a_refused_vote_does_not_end_the_prompts(open_polls, person, capsys):
     await announce(open_polls.journal, FIRST, **ALONE)
     await announce(open_polls.journal, SECOND, **ALONE)
     taking = open_polls.served.runtime.take_local
@@ -125,7 +125,7 @@ async def test_one_that_is_refused_does_not_stop_the_questions(open_polls, perso
 @pytest.mark.parametrize(
     "words", [("--pending", "--json"), ("--pending", "--no-ask"), (), (FIRST,)], ids=" ".join
 )
-async def test_nobody_is_asked_who_did_not_want_to_be(open_polls, person, words):
+async def test_no_ask_prints_no_prompt(open_polls, person, words):
     await announce(open_polls.journal, FIRST, **ALONE)
     assert await open_polls.run(events, "events", *words) == 0
     assert person.asked == []
@@ -139,7 +139,7 @@ async def test_what_cannot_be_approved_here_is_not_asked_about(open_polls, perso
     assert person.asked == []
 
 
-async def test_where_nobody_sits_nobody_is_asked(open_polls, capsys):
+async def test_without_a_terminal_there_is_no_prompt(open_polls, capsys):
     await announce(open_polls.journal, FIRST, **ALONE)
     assert await open_polls.run(events, "events", "--pending") == 0
     assert "y/N" not in capsys.readouterr().out
@@ -170,7 +170,7 @@ async def test_on_a_real_terminal_a_yes_is_granted_and_the_end_is_a_no(open_poll
             await see(b"EVENT ID")
             await see(b"Approve? y/N ")
             os.write(master, b"y\n")
-            await see(b"  granted: Azure was told")
+            await see(b"  granted: Azure accepted it")
             await see(b"Approve? y/N ")
             os.write(master, b"\x04")
             assert await process.wait() == 0

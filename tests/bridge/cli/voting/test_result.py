@@ -1,4 +1,4 @@
-"""What news make of a verdict, and how it is said."""
+"""How CloudEvents change a result, and its text."""
 
 import json
 from dataclasses import replace
@@ -23,11 +23,11 @@ def rows(*kinds):
     [
         ("approval.granted", "granted", None),
         ("approval.failed", "failed", TOLD["approval.failed"]["data"]["detail"]),
-        ("started", "pending", "the event has started meanwhile"),
-        ("completed", "pending", "the event is over meanwhile"),
+        ("started", "pending", "the event has started in the meantime"),
+        ("completed", "pending", "the event ended in the meantime"),
     ],
 )
-def test_news_of_its_event_end_the_waiting(kind, outcome, detail):
+def test_a_change_of_its_event_ends_the_wait(kind, outcome, detail):
     found = heard(WAITS, TOLD[kind])
     assert (found.outcome, found.detail, found.waits) == (outcome, detail, False)
 
@@ -35,16 +35,16 @@ def test_news_of_its_event_end_the_waiting(kind, outcome, detail):
 @pytest.mark.parametrize(
     "kind", ["approval.recorded", "approval.refused", "source.snapshot", "updated"]
 )
-def test_other_news_change_nothing(kind):
+def test_other_cloudevents_change_nothing(kind):
     assert heard(WAITS, TOLD[kind]) == WAITS
 
 
-def test_news_of_other_events_change_nothing():
+def test_changes_of_other_events_change_nothing():
     other = VoteResult("OTHER", "pending", "approve")
     assert all(heard(other, one) == other for one in TOLD.values())
 
 
-def test_a_refusal_of_this_very_vote_ends_it():
+def test_a_refusal_of_this_vote_ends_the_wait():
     refused = TOLD["approval.refused"]
     mine = VoteResult(EVENT_ID, "pending", "approve", approval_id=refused["data"]["approvalId"])
     found = heard(mine, refused)
@@ -52,22 +52,22 @@ def test_a_refusal_of_this_very_vote_ends_it():
     assert found.bad
 
 
-def test_what_happened_before_we_listened_is_read_in_the_story():
+def test_what_happened_before_the_stream_opened_is_read_from_the_history():
     assert caught_up(WAITS, rows("scheduled", "approval.recorded", "approval.granted")).outcome == (
         "granted"
     )
     assert caught_up(WAITS, rows("scheduled", "updated")) == WAITS
 
 
-def test_what_happened_in_a_former_life_is_not_read():
+def test_an_earlier_incarnation_is_not_read():
     assert caught_up(WAITS, rows("approval.granted", "started", "completed", "scheduled")) == WAITS
 
 
 @pytest.mark.parametrize(
     ("drill", "said"),
-    [(True, "a drill: Azure would be told now, but is not"), (False, "dry run: Azure would")],
+    [(True, "a drill: Azure would be notified now, but is not"), (False, "dry run: Azure would")],
 )
-def test_a_drill_is_called_one(drill, said):
+def test_the_result_says_that_it_is_a_drill(drill, said):
     told = TOLD["approval.recorded"]
     data = {**told["data"], "dryRun": True, "wouldGrant": True}
     row = {"cloudevent": {**told, "data": data}}
@@ -75,18 +75,16 @@ def test_a_drill_is_called_one(drill, said):
     assert said in lines([found], datetime.now(UTC))
 
 
-def test_a_hold_of_a_drill_says_that_it_is_one():
+def test_a_hold_in_a_drill_says_that_it_is_a_drill():
     hold = replace(RECORDED, decision="hold", drill=True)
-    assert lines([hold], datetime.now(UTC)).endswith(
-        "all the same; a drill: Azure is told nothing\n"
-    )
+    assert lines([hold], datetime.now(UTC)).endswith("; a drill: Azure is not notified\n")
 
 
-def test_without_any_story_it_is_recorded_and_no_more():
+def test_without_a_history_the_vote_is_only_recorded():
     found = explained(RECORDED, {"notBefore": None, "drill": False, "history": []})
     assert lines([found], datetime.now(UTC)) == f"{EVENT_ID}  recorded\n"
 
 
-def test_a_failure_without_words_is_still_a_sentence():
+def test_a_failure_without_a_message_is_still_a_sentence():
     [line] = lines([VoteResult("E", "failed", "approve")], datetime.now(UTC)).splitlines()
     assert line == "E  failed: no reason was given"

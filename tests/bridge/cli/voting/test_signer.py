@@ -25,7 +25,7 @@ def key(tmp_path):
 
 
 @pytest.mark.parametrize("content", ["", "secret", "whsec_", "whsec_???", "ümlaut", "PUBLIC"])
-def test_a_file_without_a_key_that_can_sign_is_said_to_be_so(tmp_path, capsys, content):
+def test_a_file_without_a_signing_key_is_reported(tmp_path, capsys, content):
     file = tmp_path / "key"
     file.write_text(ORDERS.entry()["keys"][0]["ed25519"] if content == "PUBLIC" else content)
     assert main(["approve", FIRST, "--sign-with", str(file)]) == 2
@@ -43,7 +43,7 @@ def test_what_is_signed_is_proved_by_the_public_key(key):
         verify([ORDERS.key], given, b"another")
 
 
-def test_where_there_are_no_headers_they_stand_beside_the_signed_text(key):
+def test_without_headers_the_line_holds_the_headers_and_the_signed_text(key):
     made = signer.Signer.read(key)
     text = '{"a": 1}'
     line = made.wrapped("m-1", NOW, text.encode())

@@ -1,4 +1,4 @@
-"""Who is let in over HTTP by a token."""
+"""Who may call over HTTP with a token."""
 
 import json
 
@@ -8,7 +8,7 @@ from support.prometheus import parse, value
 from support.served_bridge import announce, config, kill
 
 
-async def test_without_tokens_anybody_here_may_read_and_nobody_may_write(running):
+async def test_without_tokens_anyone_on_this_machine_may_read_and_nobody_may_write(running):
     assert (await running.http.ask("GET", "/api/v1/events"))[0] == 200
     for method in ("POST", "DELETE", "PUT"):
         status, problem = await running.http.ask(method, "/api/v1/dead-letters/bus:1/replay")

@@ -71,7 +71,7 @@ async def test_a_subject_that_is_not_listed_may_read_and_not_vote(tmp_path, file
     assert (said.actor, said.count) == (BILLING, 1)
 
 
-async def test_a_certificate_speaks_under_no_other_name(tmp_path, files):
+async def test_a_certificate_cannot_vote_under_another_name(tmp_path, files):
     async with certified_polls(tmp_path, files, allow=[{"approver": ORDERS}]) as made:
         status, problem = await vote(made, files, files.orders, approver="orders")
         assert (status, problem["reason"]) == (403, "unauthorized")
@@ -85,13 +85,13 @@ async def test_a_certificate_has_the_rights_of_its_entry(tmp_path, files):
         status, problem = await vote(made, files, files.orders)
         assert (status, problem["detail"]) == (
             403,
-            "It does not count: orders may not vote approve.",
+            "This vote does not count: orders may not vote approve.",
         )
         assert (await vote(made, files, files.orders, decision="hold"))[0] == 202
         assert made.told == []
 
 
-async def test_a_certificate_opens_no_door_but_those_of_readers_and_voters(tmp_path, files):
+async def test_a_certificate_allows_only_reading_and_voting(tmp_path, files):
     async with certified_polls(tmp_path, files, allow=[{"approver": ORDERS}]) as made:
         for method, path in (
             ("POST", "/api/v1/sinks/bus/replay"),
@@ -110,7 +110,7 @@ async def test_a_certificate_opens_no_door_but_those_of_readers_and_voters(tmp_p
         (TOKENS, "This needs a token (Authorization: Bearer TOKEN) or a client certificate."),
     ],
 )
-async def test_without_a_certificate_nobody_reads_or_votes_but_by_token(
+async def test_without_a_certificate_reading_and_voting_need_a_token(
     tmp_path, files, tokens, sentence
 ):
     async with certified_polls(tmp_path, files, http={"tls": tls(files), "tokens": tokens}) as made:
@@ -135,7 +135,7 @@ async def test_beside_a_certificate_the_token_decides(tmp_path, files):
         assert await standing(made) == [("ops", True, "http")]
 
 
-async def test_a_tokens_name_says_nothing_of_a_certificate(tmp_path, files):
+async def test_a_token_and_a_certificate_of_the_same_name_are_different_callers(tmp_path, files):
     allow = [{"approver": "boss", "token": ORDERS}, {"approver": BILLING}]
     http = {"tls": tls(files), "tokens": [{"name": ORDERS, "token": "x"}]}
     async with certified_polls(tmp_path, files, http=http, allow=allow) as made:
@@ -160,12 +160,12 @@ async def test_beside_a_certificate_the_signature_decides(tmp_path, files):
     ("shown", "said"),
     [
         (Certificate(ORDERS, 0.0), "has expired"),
-        (Certificate("", 2.0**33), "no subject of 1 to 512 characters"),
-        (Certificate(f"CN={'x' * 510}", 2.0**33), "no subject of 1 to 512 characters"),
+        (Certificate("", 2.0**33), "needs a subject of 1 to 512 characters"),
+        (Certificate(f"CN={'x' * 510}", 2.0**33), "needs a subject of 1 to 512 characters"),
     ],
     ids=["expired", "nameless", "endless"],
 )
-async def test_a_certificate_that_is_over_or_names_nobody_opens_nothing(
+async def test_a_certificate_that_expired_or_has_no_subject_is_refused(
     tmp_path, files, monkeypatch, shown, said
 ):
     async with certified_polls(tmp_path, files, allow=[{"approver": ORDERS}]) as made:

@@ -1,4 +1,4 @@
-"""Whom a client certificate names."""
+"""The subject of a client certificate."""
 
 import re
 import ssl
@@ -16,7 +16,7 @@ from bridge.web.access.certificates import read, subject
 
 
 def decoded(path):
-    """As the TLS layer gives it to us."""
+    """The certificate as the TLS layer returns it."""
     return vars(ssl)["_ssl"]._test_decode_cert(str(path))
 
 
@@ -79,7 +79,7 @@ def test_an_attribute_that_has_no_name_is_written_by_its_number(tmp_path):
     assert subject(decoded(path)["subject"]) == "CN=a,1.2.3.4=x"
 
 
-def test_a_certificate_without_a_subject_names_nobody(tmp_path):
+def test_a_certificate_without_a_subject_has_no_name(tmp_path):
     found = read(decoded(certificate(tmp_path / "one.pem")))
     assert found is not None
     assert not found.names_somebody

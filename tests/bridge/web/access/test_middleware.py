@@ -9,7 +9,7 @@ async def test_the_control_socket_may_do_everything_even_if_there_are_tokens(gua
     assert (await guarded.control.ask("POST", "/api/v1/sinks/bus/replay"))[0] == 202
 
 
-async def test_who_used_the_control_socket_is_on_record(guarded):
+async def test_callers_of_the_control_socket_are_audited(guarded):
     await guarded.control.ask("POST", "/api/v1/sinks/bus/replay")
     (audit,) = await audits(guarded)
     assert audit["via"] == "control"
@@ -35,14 +35,14 @@ async def test_a_page_of_another_origin_cannot_make_a_browser_act(guarded):
     assert (await guarded.http.ask("POST", path, headers=own))[0] == 202
 
 
-async def test_a_body_that_never_comes_is_not_waited_for(guarded, monkeypatch):
+async def test_a_body_that_never_arrives_times_out(guarded, monkeypatch):
     monkeypatch.setattr("bridge.web.access.middleware._BODY_PATIENCE", 0.05)
     head = "POST /api/v1/sinks/bus/replay HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n"
     answer = await raw(guarded, f"{head}Authorization: Bearer ops-secret\r\n\r\n".encode())
     assert answer.startswith(b"HTTP/1.1 408 ")
 
 
-async def test_a_body_that_is_announced_too_large_is_not_waited_for(guarded):
+async def test_a_body_announced_as_too_large_is_refused_before_it_arrives(guarded):
     head = "POST /api/v1/sinks/bus/replay HTTP/1.1\r\nHost: localhost\r\nContent-Length: 65537\r\n"
     answer = await raw(guarded, f"{head}Authorization: Bearer ops-secret\r\n\r\n".encode())
     assert answer.startswith(b"HTTP/1.1 413 ")

@@ -34,7 +34,7 @@ def test_only_safe_methods_are_reads():
     ]
 
 
-def test_an_empty_secret_file_lets_nobody_in(tmp_path):
+def test_an_empty_secret_file_admits_nobody(tmp_path):
     (tmp_path / "token").write_text("\n")
     token = TokenSettings(name="ops", token=Secret(path=tmp_path / "token"))
     assert who("", [token]) == (None, [])

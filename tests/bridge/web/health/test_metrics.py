@@ -22,7 +22,7 @@ async def test_a_fresh_bridge_has_metrics_that_prometheus_reads(running):
     assert all(name.startswith("seb_") for name in found)
 
 
-async def test_a_stopped_sink_is_told_from_one_that_is_merely_down(running):
+async def test_a_stopped_sink_differs_from_one_that_is_down(running):
     sinks = running.runtime.status.sinks
     sinks["bus"].state, sinks["pager"].state = "stopped", "unavailable"
     found = parse(await scrape(running.http))

@@ -25,7 +25,7 @@ def answered(seconds_ago, **more):
     return Status(source=SourceStatus(last_good=good, **more))
 
 
-def test_a_bridge_in_which_all_is_well_is_ready():
+def test_a_healthy_bridge_is_ready():
     assert readiness(view()).as_json() == {"ready": True, "reasons": [], "notes": []}
 
 
@@ -46,9 +46,9 @@ def test_a_good_answer_is_fresh_for_thirty_seconds_or_ten_polls(age, interval, r
     assert readiness(view(status=answered(age), poll_interval=interval)).ready is ready
 
 
-def test_silence_is_told_in_words():
+def test_silence_is_described_in_words():
     (reason,) = readiness(view(status=answered(3605, problem="timeout"))).reasons
-    assert reason.why == "the metadata service gave no good answer for 1h (timeout)"
+    assert reason.why == "the metadata service has given no good answer for 1h (timeout)"
 
 
 def test_a_clock_that_is_wrong_does_not_make_answers_old():
@@ -84,7 +84,7 @@ def test_a_stopped_sink_says_why_and_what_to_type():
         "chat": SinkStatus("webhook", required=False, state="stopped", error="410"),
     }
     found = readiness(view(status=status))
-    why = "stopped: 410: unsubscribed; once that is mended: seb sinks --resume bus"
+    why = "stopped: 410: unsubscribed; fix that, then run: seb sinks --resume bus"
     assert [(one.what, one.why) for one in found.reasons] == [("sink bus", why)]
     assert [one.what for one in found.notes] == ["sink chat"]
 
@@ -103,7 +103,7 @@ def test_losses_are_noted():
     assert note.why.startswith("3 deliveries")
 
 
-def test_a_loop_that_polls_is_alive_and_one_that_stands_still_is_not():
+def test_a_loop_that_polls_is_alive_and_a_stuck_one_is_not():
     status = Status(started=100.0)
     assert stuck(status, 1.0, 240.0) is None
     assert stuck(status, 1.0, 260.0) == "the poll loop has not moved for 160 s"
@@ -128,5 +128,5 @@ def test_an_approval_source_that_cannot_be_read_or_is_silent_is_a_note():
     assert found.ready
     assert [(note.what, note.why) for note in found.notes] == [
         ("approvals down", "Connection refused"),
-        ("approvals silent", "nothing was heard of it for 5m"),
+        ("approvals silent", "has been silent for 5m"),
     ]
