@@ -50,7 +50,7 @@ class Intake:
     patience: float = 2.0
     assessor: Assessor = field(init=False)
     _verifier: Verifier = field(default_factory=Verifier)
-    _desk: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def __post_init__(self) -> None:
         self.assessor = Assessor(self.runtime, self.publisher)
@@ -61,7 +61,7 @@ class Intake:
         Raises `Unavailable` while the journal cannot be written: it must be delivered again.
         """
         journal = self._writable()
-        async with self._desk:
+        async with self._lock:
             now = self.runtime.clock.now()
             await self._settle(now)
             receipt = await self._receipt(delivery, via, now, must_sign=must_sign)
@@ -82,7 +82,7 @@ class Intake:
         if identity is not None and via == HTTP:
             identity = named(self.runtime.rules.allow, identity)
         delivery = replace(delivery, identity=identity or delivery.identity)
-        async with self._desk:
+        async with self._lock:
             now = self.runtime.clock.now()
             await self._settle(now)
             message = self._opened(delivery, uuid.uuid4().hex, must_sign=delivery.identity is None)
@@ -99,7 +99,7 @@ class Intake:
 
     async def settle(self) -> datetime | None:
         """Assess waiting approvals again; return when the wait of the next one ends."""
-        async with self._desk:
+        async with self._lock:
             return await self._settle(self.runtime.clock.now())
 
     def _writable(self) -> Journal:

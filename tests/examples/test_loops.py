@@ -7,7 +7,7 @@ from support.example_process import consumer
 from support.kafka_broker import Broker
 from support.kafka_stage import Topic, kafka_stage
 from support.mosquitto_clients import mosquitto_pub, mosquitto_sub
-from support.mqtt_stage import desk_of, mqtt_stage, new_root
+from support.mqtt_stage import approvals_topic, mqtt_stage, new_root
 from support.ports import free_ports
 
 READY = "ready, and said so"
@@ -57,8 +57,8 @@ async def test_over_mqtt_the_loop_closes_by_the_response_topic(mosquitto, tmp_pa
     names = {"SERVER": mosquitto.address, "EVENTS": f"{root}/events/#", "VM": "VM-0"}
     names |= {"APPROVER": root, "APPROVALS": f"{root}/unused"}
     async with (
-        mqtt_stage(tmp_path, mosquitto, root, response_topic=desk_of(root)) as at,
-        mosquitto_sub(mosquitto, desk_of(root)) as desk,
+        mqtt_stage(tmp_path, mosquitto, root, response_topic=approvals_topic(root)) as at,
+        mosquitto_sub(mosquitto, approvals_topic(root)) as desk,
     ):
         async with consumer("mqtt", **names) as early:
             await early.until_said("listening")
@@ -67,7 +67,7 @@ async def test_over_mqtt_the_loop_closes_by_the_response_topic(mosquitto, tmp_pa
         await at.until_said("approvals.connected")
         said = await loop_closes(at, "mqtt", **names)
         [vote] = desk.messages
-    assert f"{READY} on {desk_of(root)}" in said
+    assert f"{READY} on {approvals_topic(root)}" in said
     [event] = posts(at)[0]["eventIds"]
     assert vote["properties"]["correlation-data"] == event
 

@@ -72,7 +72,7 @@ def all_read(at: Stage) -> None:
 
 async def attempt(folder: Path, fault: str, number: int) -> bool:
     approvals = {
-        "from": {"desk": {"type": "tail", "trust": "transport", "path": str(folder / "approvals")}}
+        "from": {"bus": {"type": "tail", "trust": "transport", "path": str(folder / "approvals")}}
     }
     async with stage(folder, approvals=approvals, quick=True) as at:
         met = await story(at, **{fault: number})

@@ -29,12 +29,12 @@ WEATHER: dict[str, list[dict[str, Any]]] = {
 
 
 @contextlib.asynccontextmanager
-async def desk(folder: Path) -> AsyncGenerator[Stage]:
+async def voting_stage(folder: Path) -> AsyncGenerator[Stage]:
     """A reboot of two VMs that needs both approvals, and a bridge that has seen it."""
     path = folder / "votes"
     path.touch()
     source = {"type": "tail", "trust": "transport", "path": str(path)}
-    async with stage(folder, approvals={"from": {"desk": source}}) as at:
+    async with stage(folder, approvals={"from": {"bus": source}}) as at:
         at.world.create(
             name="kept", type="Reboot", notice="1h", starts_after_approval="1h",
             resources=["vm-0", "vm-1"],
@@ -69,7 +69,7 @@ async def granted_once(at: Stage) -> None:
 
 @pytest.mark.parametrize("weather", WEATHER)
 async def test_the_start_request_is_repeated_until_azure_accepts_it(tmp_path, weather):
-    async with desk(tmp_path) as at:
+    async with voting_stage(tmp_path) as at:
         await at.start(faults=SOURCE)
         await until(lambda: at.shown, "a first look")
         worsen(at, weather)
@@ -78,7 +78,7 @@ async def test_the_start_request_is_repeated_until_azure_accepts_it(tmp_path, we
 
 
 async def test_a_kill_between_vote_and_post_in_bad_weather_grants_once(tmp_path):
-    async with desk(tmp_path) as at:
+    async with voting_stage(tmp_path) as at:
         vote(at)
         await at.start(faults=DIES_BEFORE_ITS_POST)
         assert await at.ended() == -signal.SIGKILL, at.output()
@@ -88,7 +88,7 @@ async def test_a_kill_between_vote_and_post_in_bad_weather_grants_once(tmp_path)
 
 
 async def test_an_event_that_got_worse_while_the_bridge_was_dead_needs_new_votes(tmp_path):
-    async with desk(tmp_path) as at:
+    async with voting_stage(tmp_path) as at:
         vote(at)
         await at.start(faults=DIES_BEFORE_ITS_POST)
         assert await at.ended() == -signal.SIGKILL, at.output()

@@ -12,7 +12,7 @@ from support.judge import as_lines, judge
 from support.mosquitto import Mosquitto
 from support.mosquitto_clients import Subscriber, mosquitto_pub, mosquitto_sub
 from support.mqtt_stage import (
-    desk_of,
+    approvals_topic,
     envelope,
     kind,
     mqtt_sink,
@@ -31,7 +31,7 @@ async def test_an_approval_of_mosquitto_pub_starts_what_mosquitto_sub_read_of(
 ):
     root = new_root()
     async with (
-        mqtt_stage(tmp_path, mosquitto, root, response_topic=desk_of(root)) as at,
+        mqtt_stage(tmp_path, mosquitto, root, response_topic=approvals_topic(root)) as at,
         mosquitto_sub(mosquitto, f"{root}/events/#") as found,
         mosquitto_sub(mosquitto, f"{root}/bridges/#") as presence,
     ):
@@ -43,10 +43,12 @@ async def test_an_approval_of_mosquitto_pub_starts_what_mosquitto_sub_read_of(
             properties = scheduled["properties"]
             assert properties["content-type"] == "application/cloudevents+json; charset=utf-8"
             assert properties["payload-format-indicator"] == 1
-            assert properties["response-topic"] == desk_of(root)
+            assert properties["response-topic"] == approvals_topic(root)
             assert properties["correlation-data"] == event
             assert envelope(scheduled)["data"]["eventId"] == event
-        await mosquitto_pub(mosquitto, desk_of(root), {"eventId": one, "approver": "orders"})
+        await mosquitto_pub(
+            mosquitto, approvals_topic(root), {"eventId": one, "approver": "orders"}
+        )
         answer = (scheduled["properties"]["response-topic"], b"")
         correlation = ("correlation-data", scheduled["properties"]["correlation-data"])
         await mosquitto_pub(mosquitto, *answer, properties=[correlation])
@@ -78,7 +80,9 @@ async def test_an_approval_that_waited_and_met_two_deaths_is_acted_on_once(
         await at.until_said("approvals.connected")
         assert await at.stop() == 0
         event = announce(at, "reboot", started_for="10m")
-        await mosquitto_pub(mosquitto, desk_of(root), {"eventId": event, "approver": "orders"})
+        await mosquitto_pub(
+            mosquitto, approvals_topic(root), {"eventId": event, "approver": "orders"}
+        )
         before_the_journal, before_the_acknowledgement = 1, 2
         for place in (before_the_journal, before_the_acknowledgement):
             await at.start(faults={"around_ballot": place})
@@ -86,7 +90,7 @@ async def test_an_approval_that_waited_and_met_two_deaths_is_acted_on_once(
             assert posts(at) == []
         await at.start()
         await until_told(found, "approval.granted", of=event)
-        await mosquitto_pub(mosquitto, desk_of(root), b"the last")
+        await mosquitto_pub(mosquitto, approvals_topic(root), b"the last")
         await at.until_said("approval.stray")
         assert await at.stop() == 0
         assert [post["eventIds"] for post in posts(at)] == [[event]]

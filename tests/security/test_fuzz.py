@@ -77,7 +77,7 @@ def test_the_parser_and_the_verifier_raise_only_documented_errors_and_verify_not
 
 
 @asynccontextmanager
-async def desk(folder):
+async def served(folder):
     http = config(folder, tokens=[{"name": "eyes", "token": "eyes", "scopes": ["read"]}]).http
     given = {"http": http, "state_dir": folder, "approvals": RULES}
     async with bridge(Config.model_validate(given)) as made:
@@ -95,7 +95,7 @@ def loop():
 
 def test_the_endpoint_never_fails_and_never_accepts_unsigned_messages(loop, tmp_path, monkeypatch):
     monkeypatch.setattr("bridge.web.limits.Limiter.check", lambda *_: None)
-    manager = desk(tmp_path)
+    manager = served(tmp_path)
     made = loop.run(manager.__aenter__())
     seen = set()
 

@@ -23,7 +23,7 @@ def in_the_body(found: Message) -> Delivery:
     return Delivery(found.wrapped() if found.headers else found.body)
 
 
-class Desk:
+class AttackedBridge:
     """One bridge for all attacks of a channel: each leaves it unchanged."""
 
     def __init__(self, bridge, made, event_id):
@@ -38,44 +38,46 @@ class Desk:
 
 
 @pytest.fixture
-async def desk(tmp_path):
+async def attacked(tmp_path):
     async with group(tmp_path, "vm-0") as made:
         event_id = made.world.create(name="e", type="Reboot", notice="1h").event.event_id
         bridge = await made.bridge(**RULES, answer_strays=True)
-        found = Desk(bridge, made, event_id)
+        found = AttackedBridge(bridge, made, event_id)
         await bridge.intake.take(in_headers(signed(BILLING, event_id, "b")), "bus", must_sign=True)
         yield found
 
 
-async def unharmed(desk):
+async def unharmed(attacked):
     """Azure got nothing, only billing's vote counts, and a valid vote is still accepted."""
-    await desk.bridge.consider()
-    assert desk.made.posts() == []
-    assert [vote.approver for vote in await desk.cast()] == ["billing"]
-    good = in_headers(signed(ORDERS, desk.event_id, "good"))
-    await desk.bridge.intake.take(good, "bus", must_sign=True)
-    await desk.bridge.consider()
-    assert len(desk.made.posts()) == 1
+    await attacked.bridge.consider()
+    assert attacked.made.posts() == []
+    assert [vote.approver for vote in await attacked.cast()] == ["billing"]
+    good = in_headers(signed(ORDERS, attacked.event_id, "good"))
+    await attacked.bridge.intake.take(good, "bus", must_sign=True)
+    await attacked.bridge.consider()
+    assert len(attacked.made.posts()) == 1
 
 
 @pytest.mark.parametrize("carry", [in_headers, in_the_body])
-async def test_on_a_bus_every_attack_is_refused_with_its_reason(desk, carry):
+async def test_on_a_bus_every_attack_is_refused_with_its_reason(attacked, carry):
     for attack in ATTACKS:
         if attack.headers and carry is in_the_body:
             continue
-        before = len(await desk.told())
-        await desk.bridge.intake.take(carry(attack.make(desk.event_id)), "bus", must_sign=True)
-        [refused] = (await desk.told())[before:]
+        before = len(await attacked.told())
+        await attacked.bridge.intake.take(
+            carry(attack.make(attacked.event_id)), "bus", must_sign=True
+        )
+        [refused] = (await attacked.told())[before:]
         assert refused["reason"] == attack.reason, attack.name
         assert attack.says in refused["detail"], attack.name
-        assert len(await desk.cast()) == 1, attack.name
-    await unharmed(desk)
+        assert len(await attacked.cast()) == 1, attack.name
+    await unharmed(attacked)
 
 
-async def answered(desk, message):
+async def answered(attacked, message):
     """The answer to a local caller: unauthorized, malformed, or refused with a reason."""
     try:
-        [outcome] = await desk.bridge.intake.take_local(in_headers(message), "http", None)
+        [outcome] = await attacked.bridge.intake.take_local(in_headers(message), "http", None)
     except Unauthorized as error:
         return "nobody", str(error)
     except MalformedApproval as error:
@@ -84,37 +86,37 @@ async def answered(desk, message):
     return outcome.reason, outcome.detail
 
 
-async def test_a_local_caller_is_refused_too(desk):
+async def test_a_local_caller_is_refused_too(attacked):
     for attack in ATTACKS:
-        reason, detail = await answered(desk, attack.make(desk.event_id))
+        reason, detail = await answered(attacked, attack.make(attacked.event_id))
         expected = "nobody" if attack.status == 401 else attack.local_reason or attack.reason
         assert reason == expected, attack.name
         assert attack.says in detail or attack.local_reason, attack.name
-    await unharmed(desk)
+    await unharmed(attacked)
 
 
-async def test_concurrent_attacks_are_refused_too(desk):
+async def test_concurrent_attacks_are_refused_too(attacked):
     """The intake takes one message at a time."""
-    take = desk.bridge.intake.take
+    take = attacked.bridge.intake.take
     crowd = [
-        take(carry(attack.make(desk.event_id)), "bus", must_sign=True)
+        take(carry(attack.make(attacked.event_id)), "bus", must_sign=True)
         for attack in ATTACKS
         for carry in (in_headers, in_the_body)
         if not (attack.headers and carry is in_the_body)
     ]
     await asyncio.gather(*crowd)
-    counts = desk.bridge.runtime.status.approvals
+    counts = attacked.bridge.runtime.status.approvals
     assert sum(count for (what, _), count in counts.items() if what != "recorded") == len(crowd)
-    await unharmed(desk)
+    await unharmed(attacked)
 
 
-async def test_an_unsigned_message_cannot_use_a_verified_name(desk):
+async def test_an_unsigned_message_cannot_use_a_verified_name(attacked):
     """On a trusted channel, a name that others prove by signature needs a proof."""
     for name in ("orders", "billing", "Orders", "uid 0", "auto", "sink:pager", "\u043erders"):
-        said = b'{"eventId": "%b", "approver": "%b"}' % (desk.event_id.encode(), name.encode())
-        await desk.bridge.intake.take(Delivery(said), "bus")
-    assert {one["reason"] for one in await desk.told()} == {"unauthorized"}
-    await unharmed(desk)
+        said = b'{"eventId": "%b", "approver": "%b"}' % (attacked.event_id.encode(), name.encode())
+        await attacked.bridge.intake.take(Delivery(said), "bus")
+    assert {one["reason"] for one in await attacked.told()} == {"unauthorized"}
+    await unharmed(attacked)
 
 
 async def test_an_attacker_cannot_use_up_the_ids_of_a_verified_name(tmp_path):

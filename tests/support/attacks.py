@@ -20,7 +20,7 @@ STRANGER = Signer("orders", seed=3)
 NIGHT = Signer("night", seed=4)
 FROST = Signer("frost", seed=5)
 FAR = Signer("far", seed=6)
-CLERK = Signer("clerk", seed=7)
+OPERATOR = Signer("operator", seed=7)
 
 RULES: dict[str, Any] = {
     "require": {"approvers": ["orders", "billing"]},
@@ -30,7 +30,7 @@ RULES: dict[str, Any] = {
         NIGHT.entry(decisions=["hold"]),
         FROST.entry(event_types=["Freeze"]),
         FAR.entry(resources=["db-*"]),
-        CLERK.entry(via="control"),
+        OPERATOR.entry(via="control"),
     ],
 }
 """Once billing has approved, one vote that passes for orders' is enough for a StartRequest."""
@@ -198,7 +198,7 @@ ATTACKS = (
     Attack("a decision not allowed", _by(NIGHT, "n"), "unauthorized", "may not vote approve", 403),
     Attack("an event type not allowed", _by(FROST, "f"), "unauthorized", "not vote on Reb", 403),
     Attack("a VM not allowed", _by(FAR, "a"), "unauthorized", "may not vote for all of", 403),
-    Attack("the wrong door", _by(CLERK, "c"), "unauthorized", "may not vote via", 403),
+    Attack("the wrong channel", _by(OPERATOR, "c"), "unauthorized", "may not vote via", 403),
     Attack("a garbled signature", _garbled, "unauthorized", NO_KEY, 401),
     Attack("seventeen signatures", _too_many, "unauthorized", "more than 16", 401),
     Attack("a public key as secret", _confused, "unauthorized", NO_KEY, 401),

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from support.quick_process import QuickProcess, bear
+from support.quick_process import QuickProcess, fork_bridge
 from support.until import until
 
 from bridge.core.model import Document
@@ -96,7 +96,7 @@ class Stage:
         self.number += 1
         words = ["run", "-c", str(self._file), *more]
         if self.quick:
-            self._process = await bear(words, faults or {}, self._log(self.number))
+            self._process = await fork_bridge(words, faults or {}, self._log(self.number))
             return
         program = COMMAND if faults is None else (*FAULTY, json.dumps(faults))
         with self._log(self.number).open("wb") as log:

@@ -21,7 +21,7 @@ def mqtt_sink(broker: Address, root: str, **more: Any) -> Json:
     return {"type": "mqtt", "host": broker.host, "port": broker.port, **topics, **more}
 
 
-def desk_of(root: str) -> str:
+def approvals_topic(root: str) -> str:
     return f"{root}/approvals"
 
 
@@ -33,7 +33,9 @@ async def mqtt_stage(
     config: Json = {
         "sinks": {"plant": mqtt_sink(broker, root, **more)},
         "approvals": {
-            "from": {"plant": {"sink": "plant", "topic": desk_of(root), "trust": "transport"}}
+            "from": {
+                "plant": {"sink": "plant", "topic": approvals_topic(root), "trust": "transport"}
+            }
         },
     }
     async with stage(folder, **config, stop_grace="5s") as made:

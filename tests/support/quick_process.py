@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-NURSERY = Path(__file__).with_name("nursery.py")
+FORKS = Path(__file__).with_name("bridge_forks.py")
 
 
 class QuickProcess:
@@ -45,25 +45,25 @@ class QuickProcess:
         self.send_signal(signal.SIGKILL)
 
 
-async def bear(words: Sequence[str], faults: dict[str, Any], log: Path) -> QuickProcess:
+async def fork_bridge(words: Sequence[str], faults: dict[str, Any], log: Path) -> QuickProcess:
     """Run `seb WORDS` with *faults* built in; its output goes to *log*."""
     log.write_bytes(b"")
-    reader, writer = await asyncio.open_unix_connection(nursery())
+    reader, writer = await asyncio.open_unix_connection(fork_server())
     wanted = {"words": words, "faults": faults, "log": str(log), "environment": {**os.environ}}
     writer.write(json.dumps(wanted).encode() + b"\n")
     return QuickProcess(int(await reader.readline()), reader, writer)
 
 
 @functools.cache
-def nursery() -> str:
+def fork_server() -> str:
     """The socket of the server that forks. All tests of this process share it; it ends with them."""
-    folder = tempfile.mkdtemp(prefix="nursery-")
+    folder = tempfile.mkdtemp(prefix="bridge-forks-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(f"{folder}/socket")
         listener.listen(64)
         number = listener.fileno()
-        command = [sys.executable, "-P", str(NURSERY), str(number)]
+        command = [sys.executable, "-P", str(FORKS), str(number)]
         process = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[number])
     atexit.register(process.communicate)
     return f"{folder}/socket"

@@ -7,11 +7,7 @@ from bridge.cli.shell import Ask, add_connection, talk, tell
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_connection(parser)
-    parser.add_argument(
-        "--ready",
-        action="store_true",
-        help="also check readiness: fresh source, writable journal, connected sinks",
-    )
+    parser.add_argument("--ready", action="store_true", help="also check that it is ready")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -43,7 +43,7 @@ class Bench:
             "state_dir": str(self.folder),
             "sinks": {"out": {"type": "file", "path": str(self.out)}},
             "http": {"listen": None},
-            "approvals": {"from": {"desk": source}, "require": "any", **approvals},
+            "approvals": {"from": {"bus": source}, "require": "any", **approvals},
         }
         path = self.folder / "config.yaml"
         path.write_text(json.dumps(text))

@@ -5,8 +5,8 @@ import logging
 import time
 
 import pytest
-from support.far_side import FarSide
 from support.journal_tools import opened
+from support.recording_sink import RecordingSink
 from support.running_app import serving
 from support.until import until
 
@@ -102,11 +102,11 @@ async def test_it_stops_in_order(place, simulator, monkeypatch, caplog):
     """Polling stops first, then the sinks drain, and what they accept is settled."""
     caplog.set_level(logging.INFO, "bridge.app")
     gate = asyncio.Event()
-    far_side = FarSide(lambda _: gate.wait(), answer=lambda results: [None for _ in results])
-    monkeypatch.setattr("bridge.delivery.workers.find_sink", lambda _: far_side.plugin)
+    recorder = RecordingSink(lambda _: gate.wait(), answer=lambda results: [None for _ in results])
+    monkeypatch.setattr("bridge.delivery.workers.find_sink", lambda _: recorder.plugin)
     async with serving(place) as app:
-        await until(lambda: far_side.batches)
-        before = far_side.left  # it may have connected before this VM's name was known
+        await until(lambda: recorder.batches)
+        before = recorder.left  # it may have connected before this VM's name was known
         app._stop.set()
         await until(lambda: "bridge.stopping" in [r.message for r in caplog.records])
         await asyncio.sleep(0.05)
@@ -114,9 +114,9 @@ async def test_it_stops_in_order(place, simulator, monkeypatch, caplog):
         simulator.world.create(type="Reboot", notice="15m")
         await asyncio.sleep(0.5)
         assert app.runtime.status.source.polls == polls
-        assert far_side.left == before
+        assert recorder.left == before
         gate.set()
-        await until(lambda: far_side.left > before)
+        await until(lambda: recorder.left > before)
     (said,) = [r for r in caplog.records if r.message == "bridge.stopped"]
     assert said.undelivered == 0
     assert app.runtime.status.source.transitions == {}
@@ -125,10 +125,10 @@ async def test_it_stops_in_order(place, simulator, monkeypatch, caplog):
 async def test_a_dead_sink_delays_a_stop_by_at_most_the_grace(place, monkeypatch, caplog):
     caplog.set_level(logging.INFO, "bridge.app")
     place.write(stop_grace="300ms")
-    far_side = FarSide(lambda _: Unavailable("never"))
-    monkeypatch.setattr("bridge.delivery.workers.find_sink", lambda _: far_side.plugin)
+    recorder = RecordingSink(lambda _: Unavailable("never"))
+    monkeypatch.setattr("bridge.delivery.workers.find_sink", lambda _: recorder.plugin)
     async with serving(place) as app:
-        await until(lambda: far_side.batches)
+        await until(lambda: recorder.batches)
         began = time.monotonic()
         app._stop.set()
     assert 0.25 < time.monotonic() - began < 5

@@ -86,16 +86,16 @@ def radio(monkeypatch):
 
 
 @pytest.fixture
-async def desk(tmp_path):
+async def voting(tmp_path):
     async with group(tmp_path) as made:
         made.world.create(name="e", type="Reboot", notice="1h")
         yield await made.bridge(dry_run=True)
 
 
 @asynccontextmanager
-async def listening(desk, **sources):
+async def listening(voting, **sources):
     async with asyncio.TaskGroup() as tasks:
-        listeners = Listeners(desk.runtime, desk.intake)
+        listeners = Listeners(voting.runtime, voting.intake)
         await listeners.configure(sources or {"bus": RadioSettings()}, tasks)
         try:
             yield partial(listeners.configure, group=tasks)
@@ -103,24 +103,24 @@ async def listening(desk, **sources):
             await listeners.stop()
 
 
-def event_id(desk) -> str:
-    [key] = desk.poller._state.tracked
+def event_id(voting) -> str:
+    [key] = voting.poller._state.tracked
     return key
 
 
-async def test_a_message_is_acknowledged_only_after_it_is_in_the_journal(desk, radio):
+async def test_a_message_is_acknowledged_only_after_it_is_in_the_journal(voting, radio):
     known = []
-    real = desk.intake.take
+    real = voting.intake.take
 
     async def watched(delivery, via, **more):
         before = list(radio.acked)
         await real(delivery, via, **more)
-        key = event_id(desk)
-        known.append((before, radio.acked[:], await desk.journal.run(lambda s: votes(s, key, 1))))
+        key = event_id(voting)
+        known.append((before, radio.acked[:], await voting.journal.run(lambda s: votes(s, key, 1))))
 
-    desk.service.intake = type("Watched", (), {"take": staticmethod(watched)})()
-    async with listening(desk):
-        radio.say({"eventId": event_id(desk)}, 0)
+    voting.service.intake = type("Watched", (), {"take": staticmethod(watched)})()
+    async with listening(voting):
+        radio.say({"eventId": event_id(voting)}, 0)
         await until(lambda: radio.acked)
     [(before, at_return, cast)] = known
     assert before == at_return == []
@@ -128,24 +128,24 @@ async def test_a_message_is_acknowledged_only_after_it_is_in_the_journal(desk, r
     assert radio.acked == ["r/0/0"]
 
 
-async def test_a_lost_source_is_reconnected_where_it_left_off(desk, radio):
+async def test_a_lost_source_is_reconnected_where_it_left_off(voting, radio):
     radio.refusals = [Unavailable("no carrier"), Unavailable("no carrier")]
-    async with listening(desk):
-        radio.say({"eventId": event_id(desk)}, 0)
+    async with listening(voting):
+        radio.say({"eventId": event_id(voting)}, 0)
         radio.air.put_nowait(Unavailable("the mast fell"))
-        radio.say({"eventId": event_id(desk), "decision": "hold"}, 1)
+        radio.say({"eventId": event_id(voting), "decision": "hold"}, 1)
         await until(lambda: len(radio.acked) == 2)
-        status = desk.runtime.status.listeners["bus"]
+        status = voting.runtime.status.listeners["bus"]
         assert (status.state, status.error, status.received) == ("connected", None, 2)
     assert [dict(each.checkpoints) for each in radio.entered] == [{}, {}, {}, {"0": "1"}]
     assert radio.left == 2
-    assert desk.runtime.status.listeners == {}
+    assert voting.runtime.status.listeners == {}
 
 
-async def test_a_failing_source_is_reported(desk, radio):
+async def test_a_failing_source_is_reported(voting, radio):
     radio.refusals = [Unavailable("no carrier")] * 1000
-    async with listening(desk):
-        status = desk.runtime.status.listeners["bus"]
+    async with listening(voting):
+        status = voting.runtime.status.listeners["bus"]
         await until(lambda: status.state == "unavailable")
         assert status.error == "no carrier"
         radio.refusals = []
@@ -156,90 +156,90 @@ async def test_a_failing_source_is_reported(desk, radio):
         await until(lambda: len(radio.entered) > 2)
 
 
-async def test_poison_never_loops(desk, radio):
+async def test_poison_never_loops(voting, radio):
     poison = [b"\xff", b"[" * 60000, b"{}", b"x" * 70000, b'{"eventId": "\\ud800"}', b""]
-    async with listening(desk):
+    async with listening(voting):
         for number, body in enumerate(poison):
             radio.say(body, number)
-        radio.say({"eventId": event_id(desk)}, len(poison))
+        radio.say({"eventId": event_id(voting)}, len(poison))
         await until(lambda: len(radio.acked) == len(poison) + 1)
     assert len(radio.entered) == 1
-    assert desk.runtime.status.approvals["refused", "malformed"] == len(poison)
-    found = await desk.journal.run(lambda store: checkpoints(store, "bus"))
+    assert voting.runtime.status.approvals["refused", "malformed"] == len(poison)
+    found = await voting.journal.run(lambda store: checkpoints(store, "bus"))
     assert found == {"0": str(len(poison) + 1)}
 
 
-async def test_an_acknowledgement_that_fails_repeats_the_message_and_nothing_else(desk, radio):
+async def test_an_acknowledgement_that_fails_repeats_the_message_and_nothing_else(voting, radio):
     radio.ack_fails = True
-    async with listening(desk):
+    async with listening(voting):
         for _ in range(2):
-            radio.say({"eventId": event_id(desk)}, 0)
+            radio.say({"eventId": event_id(voting)}, 0)
         await until(lambda: radio.acked)
     assert len(radio.entered) == 2
-    assert await desk.became() == [("recorded", None)]
-    assert desk.runtime.status.approvals["dropped", "duplicate"] == 1
+    assert await voting.became() == [("recorded", None)]
+    assert voting.runtime.status.approvals["dropped", "duplicate"] == 1
 
 
-async def test_nothing_is_acknowledged_while_the_journal_cannot_be_written(desk, radio):
-    async with listening(desk):
+async def test_nothing_is_acknowledged_while_the_journal_cannot_be_written(voting, radio):
+    async with listening(voting):
         await until(lambda: radio.entered)
-        desk.journal._store.connection.execute("PRAGMA query_only = ON")
-        radio.say({"eventId": event_id(desk)}, 0)
-        status = desk.runtime.status.listeners["bus"]
+        voting.journal._store.connection.execute("PRAGMA query_only = ON")
+        radio.say({"eventId": event_id(voting)}, 0)
+        status = voting.runtime.status.listeners["bus"]
         await until(lambda: status.state == "unavailable")
         assert "cannot be written" in status.error
         assert radio.acked == []
         entered = len(radio.entered)
         await asyncio.sleep(0.1)
         assert len(radio.entered) == entered, "it would begin at the wrong place"
-        assert await desk.journal.repair()
-        radio.say({"eventId": event_id(desk)}, 0)
+        assert await voting.journal.repair()
+        radio.say({"eventId": event_id(voting)}, 0)
         await until(lambda: radio.acked)
 
 
-async def test_a_reload_replaces_what_changed_and_keeps_the_rest(desk, radio):
+async def test_a_reload_replaces_what_changed_and_keeps_the_rest(voting, radio):
     same, other = RadioSettings(), RadioSettings(wave="short")
-    async with listening(desk, kept=same, changed=same, gone=same) as exchange:
+    async with listening(voting, kept=same, changed=same, gone=same) as exchange:
         await until(lambda: len(radio.entered) == 3)
         await exchange({"kept": same, "changed": other, "new": same})
         await until(lambda: len(radio.entered) == 5)
         assert radio.left == 2
-        assert set(desk.runtime.status.listeners) == {"kept", "changed", "new"}
+        assert set(voting.runtime.status.listeners) == {"kept", "changed", "new"}
     assert radio.left == 5
 
 
-async def test_a_source_reads_back_to_its_last_connection(desk, radio):
-    async with listening(desk):
+async def test_a_source_reads_back_to_its_last_connection(voting, radio):
+    async with listening(voting):
         await until(lambda: radio.entered)
-    lookback = desk.runtime.config.approvals.lookback
+    lookback = voting.runtime.config.approvals.lookback
     long_ago = str(time.time() - 10 * lookback)
-    await desk.journal.run(lambda store: store.remember(**{"listened:bus": long_ago}))
-    async with listening(desk):
+    await voting.journal.run(lambda store: store.remember(**{"listened:bus": long_ago}))
+    async with listening(voting):
         await until(lambda: len(radio.entered) == 2)
     assert radio.entered[0].lookback == lookback
     assert radio.entered[1].lookback >= 10 * lookback, "what came while it was away is not missed"
 
 
-async def test_nothing_is_taken_before_the_first_document_of_this_process(desk, radio):
-    answered = desk.runtime.status.source.answered = asyncio.Event()
-    async with listening(desk):
-        radio.say({"eventId": event_id(desk)}, 0)
+async def test_nothing_is_taken_before_the_first_document_of_this_process(voting, radio):
+    answered = voting.runtime.status.source.answered = asyncio.Event()
+    async with listening(voting):
+        radio.say({"eventId": event_id(voting)}, 0)
         for _ in range(20):
             await asyncio.sleep(0)
-        assert desk.runtime.status.listeners["bus"].state == "starting"
+        assert voting.runtime.status.listeners["bus"].state == "starting"
         assert radio.acked == []
         answered.set()
         await until(lambda: radio.acked == ["r/0/0"])
 
 
 async def test_a_listener_can_be_stopped_while_it_waits_for_azure_and_the_next_reads_the_votes(
-    desk, radio
+    voting, radio
 ):
-    answered = desk.runtime.status.source.answered = asyncio.Event()
-    radio.say({"eventId": event_id(desk)}, 0)
-    async with listening(desk):
+    answered = voting.runtime.status.source.answered = asyncio.Event()
+    radio.say({"eventId": event_id(voting)}, 0)
+    async with listening(voting):
         await asyncio.sleep(0)
     assert radio.acked == []
     answered.set()
-    async with listening(desk):
+    async with listening(voting):
         await until(lambda: radio.acked == ["r/0/0"])

@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from support.ballots import delivery
 from support.bridge import Bridge, make_config, make_runtime
 from support.clock import StillClock
-from support.desk_clerk import ALLOW, HARSHER, POLICIES, Clerk, Said
+from support.vote_ledger import ALLOW, HARSHER, POLICIES, Said, VoteLedger
 
 from bridge.core.model import Document, Instance, ScheduledEvent
 from bridge.journal import Journal
@@ -62,30 +62,30 @@ class Azure:
 class Window:
     """Azure as one VM sees it; the ledger must allow everything that is POSTed here."""
 
-    def __init__(self, azure, clerk):
-        self.azure, self.clerk = azure, clerk
+    def __init__(self, azure, ledger):
+        self.azure, self.ledger = azure, ledger
         self.tried, self.fresh = {}, False
 
     async def instance(self):
-        return Instance(name=self.clerk.vm, vm_id=self.clerk.vm)
+        return Instance(name=self.ledger.vm, vm_id=self.ledger.vm)
 
     async def fetch(self):
         if not self.azure.answers:
             return BROKEN
         self.fresh = True
-        self.clerk.sees(self.azure.events)
+        self.ledger.sees(self.azure.events)
         return Answer(Document(self.azure.incarnation, tuple(self.azure.events.values())))
 
     async def approve(self, ids, _):
-        assert self.fresh, f"{self.clerk.vm} POSTed {ids} by what it knew before it stopped"
+        assert self.fresh, f"{self.ledger.vm} POSTed {ids} by what it knew before it stopped"
         for name in ids:
-            assert self.clerk.allows(name, CLOCK.moment), f"{self.clerk.vm} POSTed {name}"
-            assert (name, self.clerk.life(name)) not in self.clerk.granted, f"{name} again"
+            assert self.ledger.allows(name, CLOCK.moment), f"{self.ledger.vm} POSTed {name}"
+            assert (name, self.ledger.life(name)) not in self.ledger.granted, f"{name} again"
         taken = self.azure.answers and set(ids) <= set(self.azure.events)
         for name in ids:
             self.tried[name] = CLOCK.moment
             if taken:
-                self.clerk.is_granted(name)
+                self.ledger.is_granted(name)
         if not self.azure.answers:
             return BROKEN
         return Accepted() if taken else GONE
@@ -96,7 +96,7 @@ class Window:
         return just_now or not self.fresh or not self.azure.answers or name not in self.azure.events
 
 
-class Desks(RuleBasedStateMachine):
+class TwoBridges(RuleBasedStateMachine):
     def __init__(self):
         super().__init__()
         CLOCK.moment = datetime.now(UTC) + SECOND
@@ -104,15 +104,15 @@ class Desks(RuleBasedStateMachine):
         self.folder = tempfile.TemporaryDirectory()
         self.azure = Azure()
         self.said: dict[str, list[Said]] = {channel: [] for channel in CHANNELS}
-        self.bridges, self.windows, self.clerks, self.read = {}, {}, {}, {}
+        self.bridges, self.windows, self.ledgers, self.read = {}, {}, {}, {}
         self.number = 0
 
     @initialize(policy=st.sampled_from(POLICIES), listed=st.booleans())
     def open(self, policy, listed):
         self.policy = {"require": policy, "allow": ALLOW if listed else []}
         for vm in VMS:
-            self.clerks[vm] = Clerk(vm, policy, listed)
-            self.windows[vm] = Window(self.azure, self.clerks[vm])
+            self.ledgers[vm] = VoteLedger(vm, policy, listed)
+            self.windows[vm] = Window(self.azure, self.ledgers[vm])
             self.read[vm] = dict.fromkeys(CHANNELS, 0)
             self.runner.run(self._start(vm))
         self._announce("A", VMS)
@@ -202,7 +202,7 @@ class Desks(RuleBasedStateMachine):
         self.number += 1
         said = Said(self.number, name, who, what, vm, local=True)
         self._tick()
-        self.clerks[at].takes(said, CLOCK.moment)
+        self.ledgers[at].takes(said, CLOCK.moment)
         message = self._message(said, "control", 0)
         self.runner.run(self.bridges[at].intake.take_local(message, "control", who))
 
@@ -215,7 +215,7 @@ class Desks(RuleBasedStateMachine):
         for place in range(max(0, first - 1), last):
             self._tick()
             said = self.said[channel][place]
-            self.clerks[at].takes(said, CLOCK.moment)
+            self.ledgers[at].takes(said, CLOCK.moment)
             self.runner.run(
                 self.bridges[at].intake.take(self._message(said, channel, place), channel)
             )
@@ -244,18 +244,18 @@ class Desks(RuleBasedStateMachine):
     def look(self, at):
         """What must be POSTed is POSTed, and what could not be is published as failed."""
         self._tick()
-        clerk, told = self.clerks[at], self.bridges[at].told
-        clerk.looks(CLOCK.moment)
+        ledger, told = self.ledgers[at], self.bridges[at].told
+        ledger.looks(CLOCK.moment)
         self.runner.run(self.bridges[at].consider())
-        for name in clerk.view:
-            posted = (name, clerk.life(name)) in clerk.granted
+        for name in ledger.view:
+            posted = (name, ledger.life(name)) in ledger.granted
             prevented = self.windows[at].prevents(name)
-            assert posted or prevented or not clerk.demands(name, CLOCK.moment), (
+            assert posted or prevented or not ledger.demands(name, CLOCK.moment), (
                 f"{at} did not POST {name}"
             )
         failed = self.runner.run(told("approval.failed"))
-        assert sorted(one["data"]["eventId"] for one in failed) == sorted(clerk.failed)
-        assert len(self.runner.run(told("approval.granted"))) == len(clerk.granted)
+        assert sorted(one["data"]["eventId"] for one in failed) == sorted(ledger.failed)
+        assert len(self.runner.run(told("approval.granted"))) == len(ledger.granted)
 
     @rule(at=BRIDGES)
     def restart(self, at):
@@ -278,8 +278,8 @@ class Desks(RuleBasedStateMachine):
         self.folder.cleanup()
 
 
-TestDesks = pytest.mark.timeout(120)(Desks.TestCase)
-TestDesks.settings = settings(
+TestTwoBridges = pytest.mark.timeout(120)(TwoBridges.TestCase)
+TestTwoBridges.settings = settings(
     max_examples=30,
     stateful_step_count=40,
     deadline=None,

@@ -71,7 +71,7 @@ class Expected:
         return {who for who, _ in ready} == set(SIGNERS)
 
 
-class Desk:
+class ModelledBridge:
     """One bridge that decides after each step, and an independent model of what it should do."""
 
     def __init__(self, made, policy):
@@ -186,13 +186,13 @@ class Desk:
 
 async def play(folder, policy, steps):
     async with group(folder, *VMS) as made:
-        desk = Desk(made, policy)
-        await desk.restart()
+        modelled = ModelledBridge(made, policy)
+        await modelled.restart()
         for name in ("a", "b"):
-            await desk.announce(name)
+            await modelled.announce(name)
         for step in steps:
-            await desk.do(step)
-        return len(desk.sent)
+            await modelled.do(step)
+        return len(modelled.sent)
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=str)

@@ -1,5 +1,5 @@
 import pytest
-from support.config_text import DESK, MTLS, WHSEC, approvals
+from support.config_text import MTLS, TAIL_SOURCE, WHSEC, approvals
 
 from bridge.config.describe import describe
 
@@ -34,7 +34,7 @@ def test_a_required_approver_may_be_a_sink_or_an_auto_rule(read, tail):
         "allow: [{approver: a, via: desk}, {approver: b, via: http}, {approver: c, via: control}]"
     )
     wanted = "require: {approvers: [a, b, c, auto, 'sink:drain']}"
-    assert len(read(approvals(f"from: {{{DESK}}}", allow, wanted)).approvals.allow) == 3
+    assert len(read(approvals(f"from: {{{TAIL_SOURCE}}}", allow, wanted)).approvals.allow) == 3
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_check_warns_about_names_that_anyone_can_claim(read, tail):
     )
 
     def told(*keys, trust="transport"):
-        source = f"from: {{{DESK.replace('transport', trust)}}}"
+        source = f"from: {{{TAIL_SOURCE.replace('transport', trust)}}}"
         found = describe(read(approvals(source, f"allow: [{entries}]", *keys)))
         return [one for one in found if one.startswith("Anyone who may publish")]
 
@@ -72,7 +72,7 @@ def test_check_warns_about_names_that_anyone_can_claim(read, tail):
 
 
 def test_check_says_whose_votes_would_not_count(read, tail):
-    bus = f"from: {{{DESK}}}"
+    bus = f"from: {{{TAIL_SOURCE}}}"
     lost = "From desk, only signed approvals count, because the policy requires verified approvers."
     assert lost in describe(read(approvals(bus, "require: {count: 2}")))
     assert lost not in describe(read(approvals(bus, "require: any")))

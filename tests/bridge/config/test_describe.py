@@ -1,7 +1,7 @@
 import re
 
 import pytest
-from support.config_text import DESK, MTLS, WHSEC, approvals, in_format
+from support.config_text import MTLS, TAIL_SOURCE, WHSEC, approvals, in_format
 
 from bridge.config import fingerprint, load
 from bridge.config.describe import describe
@@ -109,7 +109,7 @@ def test_certificates_are_described_in_sentences(read, how, said):
 
 
 def test_approvals_are_described_in_sentences(read, tail):
-    keys = (f"from: {{{DESK}}}", "answer_strays: true", "dry_run: true", "require: any")
+    keys = (f"from: {{{TAIL_SOURCE}}}", "answer_strays: true", "dry_run: true", "require: any")
     said = describe(read(approvals(*keys)))
     assert (
         "Approvals from desk are the lines of /topic; anyone who may publish there is trusted."
@@ -123,7 +123,7 @@ def test_approvals_are_described_in_sentences(read, tail):
     alone = describe(load(None, {}))
     assert "Accepts approvals over the control socket." in alone
     assert any("approvals.from names no source" in one for one in alone)
-    alone = describe(read(approvals(f"from: {{{DESK}}}", "leader: none")))
+    alone = describe(read(approvals(f"from: {{{TAIL_SOURCE}}}", "leader: none")))
     assert "Every bridge on one of the event's VMs tells Azure immediately." in alone
     assert "A scheduled event is approved when each of its VMs has an approval." in alone
 
@@ -131,7 +131,7 @@ def test_approvals_are_described_in_sentences(read, tail):
 def test_rights_rules_and_reminders_are_described_in_sentences(read, tail):
     entry = f"{{approver: orders, keys: [{{hmac: {WHSEC}}}], event_types: [Freeze], decisions: [approve, hold]}}"
     keys = (
-        f"from: {{{DESK.replace('transport', 'signed')}}}",
+        f"from: {{{TAIL_SOURCE.replace('transport', 'signed')}}}",
         f"allow: [{entry}, {{approver: ops, token: ops, via: http, resources: [web*], all_resources: true}}]",
         "auto: [{event_type: Freeze, max_duration: 10s}]",
         "require: {count: 2}",

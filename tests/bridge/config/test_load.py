@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.config_text import DESK, approvals
+from support.config_text import TAIL_SOURCE, approvals
 
 from bridge.config import ConfigError, fingerprint, load
 
@@ -134,10 +134,12 @@ def test_defaults_load_neither_yaml_nor_any_sink_but_stdout_nor_http():
 
 
 def test_the_fingerprint_knows_the_keys_of_a_source(read, tail):
-    first = fingerprint(read(approvals(f"from: {{{DESK}}}")))
-    assert first == fingerprint(read(approvals(f"from: {{{DESK}}}")))
-    assert first != fingerprint(read(approvals(f"from: {{{DESK.replace('/topic', '/other')}}}")))
-    assert first != fingerprint(read(approvals(f"from: {{{DESK}}}", "dry_run: true")))
+    first = fingerprint(read(approvals(f"from: {{{TAIL_SOURCE}}}")))
+    assert first == fingerprint(read(approvals(f"from: {{{TAIL_SOURCE}}}")))
+    assert first != fingerprint(
+        read(approvals(f"from: {{{TAIL_SOURCE.replace('/topic', '/other')}}}"))
+    )
+    assert first != fingerprint(read(approvals(f"from: {{{TAIL_SOURCE}}}", "dry_run: true")))
 
 
 @pytest.mark.parametrize(

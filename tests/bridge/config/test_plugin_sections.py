@@ -2,7 +2,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from support.config_text import DESK, WHSEC, approvals, in_format
+from support.config_text import TAIL_SOURCE, WHSEC, approvals, in_format
 from support.third_party_source import TailSettings, follow
 
 import bridge.config.plugin_sections
@@ -67,7 +67,7 @@ def test_a_wrong_key_in_a_format_is_reported_with_its_line(problems):
 
 
 def test_a_source_is_read_by_its_own_plugin(read, tail):
-    found = read(approvals(f"from: {{{DESK}}}", "dry_run: true", "require: any"))
+    found = read(approvals(f"from: {{{TAIL_SOURCE}}}", "dry_run: true", "require: any"))
     assert found.approvals.sources["desk"].path == Path("/topic")
     assert found.approvals.dry_run
 

@@ -6,18 +6,18 @@ import time
 
 import pytest
 from support.deliveries import column, comes_to, left, record, said_of_sinks, soon
-from support.far_side import FarSide, at_work, dispatcher_for, fail
 from support.journal_tools import about
+from support.recording_sink import RecordingSink, at_work, dispatcher_for, fail
 from support.until import until
 
 from bridge.plugins import Place, Unavailable
 
 
 async def test_what_a_sink_does_not_want_never_waits_for_it(journal, hurry):
-    far_side = FarSide(entering=lambda: fail(Unavailable("nobody at home")))
+    recorder = RecordingSink(entering=lambda: fail(Unavailable("nobody at home")))
     await record(journal, about("A", 1), about("B", 1, eventType="Freeze"))
     only = {"event_types": ["Freeze"]}
-    worker = dispatcher_for(journal, far_side, only=only, retry={"max_age": "1h"})
+    worker = dispatcher_for(journal, recorder, only=only, retry={"max_age": "1h"})
     async with at_work(worker):
         await until(lambda: worker._entries_failed >= 2)
         assert await left(journal) == ["B/1"]
@@ -33,19 +33,19 @@ async def test_a_sink_that_is_down_is_retried_and_then_everything_arrives(journa
             raise error
 
     caplog.set_level(logging.INFO, "bridge")
-    far_side = FarSide(entering=enter)
+    recorder = RecordingSink(entering=enter)
     await record(journal, about("A"), about("B"))
-    worker = dispatcher_for(journal, far_side)
+    worker = dispatcher_for(journal, recorder)
     async with at_work(worker):
         await comes_to(journal, [])
-    assert far_side.batches == [["A/1", "B/1"]]
+    assert recorder.batches == [["A/1", "B/1"]]
     assert await column(journal, "attempts", "A/1") == 4
     assert said_of_sinks(caplog) == ["sink.unavailable", "sink.connected"]
 
 
 async def test_a_plugin_that_fails_before_it_connects_counts_as_unavailable(journal, hurry):
-    far_side = FarSide()
-    worker = dispatcher_for(journal, far_side)
+    recorder = RecordingSink()
+    worker = dispatcher_for(journal, recorder)
     worker.place = lambda: fail(Unavailable("{vm_id} is not known yet"))
     await record(journal, about("A"))
     async with at_work(worker):
@@ -58,8 +58,8 @@ async def test_a_connection_attempt_that_hangs_is_abandoned(journal, hurry):
     async def hang():
         await asyncio.Event().wait()
 
-    far_side = FarSide(entering=hang)
-    worker = dispatcher_for(journal, far_side, retry={"timeout": "20ms"})
+    recorder = RecordingSink(entering=hang)
+    worker = dispatcher_for(journal, recorder, retry={"timeout": "20ms"})
     async with at_work(worker):
         await until(lambda: worker._entries_failed >= 2)
     assert worker.status.error == "no answer within 0.02 s"
@@ -71,12 +71,12 @@ async def test_a_sink_that_does_not_close_is_still_reconnected(journal, hurry, c
         await (asyncio.Event().wait() if how == "hangs" else asyncio.sleep(0))
         raise OSError("will not close")
 
-    far_side = FarSide(lambda _: fail(RuntimeError()), leaving=leave)
+    recorder = RecordingSink(lambda _: fail(RuntimeError()), leaving=leave)
     await record(journal, about("A"))
-    async with at_work(dispatcher_for(journal, far_side, retry={"timeout": "30ms"})):
-        await until(lambda: far_side.entered >= 2)
-        far_side.judge = lambda _: None
-        await until(lambda: far_side.taken)
+    async with at_work(dispatcher_for(journal, recorder, retry={"timeout": "30ms"})):
+        await until(lambda: recorder.entered >= 2)
+        recorder.judge = lambda _: None
+        await until(lambda: recorder.taken)
     assert "sink.close_failed" in said_of_sinks(caplog)
 
 
@@ -90,16 +90,16 @@ async def test_the_requested_wait_is_kept_while_the_sink_is_down(journal, hurry)
     def judge(event):
         return Unavailable("later", retry_after=60) if event.key == "A" else None
 
-    far_side = FarSide(judge, entering=enter)
+    recorder = RecordingSink(judge, entering=enter)
     await record(journal, about("A"))
-    async with at_work(dispatcher_for(journal, far_side)):
-        await until(lambda: far_side.batches == [["A/1"]])
-        far_side.judge = lambda _: fail(OSError("broken"))
+    async with at_work(dispatcher_for(journal, recorder)):
+        await until(lambda: recorder.batches == [["A/1"]])
+        recorder.judge = lambda _: fail(OSError("broken"))
         await record(journal, about("B"))
-        await until(lambda: len(far_side.batches) == 2)
-        far_side.judge = lambda _: None
+        await until(lambda: len(recorder.batches) == 2)
+        recorder.judge = lambda _: None
         await comes_to(journal, ["A/1"])
-    assert sum("A/1" in batch for batch in far_side.batches) == 1
+    assert sum("A/1" in batch for batch in recorder.batches) == 1
 
 
 async def test_a_sink_that_cannot_connect_may_ask_for_a_wait(journal, hurry):
@@ -109,13 +109,13 @@ async def test_a_sink_that_cannot_connect_may_ask_for_a_wait(journal, hurry):
         if (error := next(closed, None)) is not None:
             raise error
 
-    far_side = FarSide(entering=enter)
-    worker = dispatcher_for(journal, far_side)
+    recorder = RecordingSink(entering=enter)
+    worker = dispatcher_for(journal, recorder)
     async with at_work(worker):
         await until(lambda: worker.status.state == "unavailable")
         began = time.monotonic()
         await record(journal, about("A", **soon(20)))
-        await until(lambda: far_side.taken)
+        await until(lambda: recorder.taken)
     assert time.monotonic() - began >= 0.25
 
 
@@ -129,52 +129,52 @@ async def test_a_new_event_with_short_notice_shortens_the_wait_for_a_sink_that_i
         if (error := next(closed, None)) is not None:
             raise error
 
-    far_side = FarSide(entering=enter)
-    worker = dispatcher_for(journal, far_side)
+    recorder = RecordingSink(entering=enter)
+    worker = dispatcher_for(journal, recorder)
     async with at_work(worker):
         await until(lambda: worker.status.state == "unavailable")
         await record(journal, about("A", **soon(5)))
-        await until(lambda: far_side.taken, patience=5)
+        await until(lambda: recorder.taken, patience=5)
 
 
 async def test_a_sink_reconnects_after_a_silent_disconnect_before_anything_is_sent(journal, hurry):
-    far_side = FarSide()
-    worker = dispatcher_for(journal, far_side)
+    recorder = RecordingSink()
+    worker = dispatcher_for(journal, recorder)
     async with at_work(worker):
-        await until(lambda: far_side.entered == 1)
-        far_side.places[-1].lost(Unavailable("the broker is gone"))
-        await until(lambda: far_side.entered == 2)
+        await until(lambda: recorder.entered == 1)
+        recorder.places[-1].lost(Unavailable("the broker is gone"))
+        await until(lambda: recorder.entered == 2)
         await until(lambda: worker.status.state == "connected")
-        assert far_side.left == 1
-    assert (far_side.batches, worker.status.attempts_failed) == ([], 0)
+        assert recorder.left == 1
+    assert (recorder.batches, worker.status.attempts_failed) == ([], 0)
 
 
 async def test_a_sink_reconnects_once_the_names_for_its_topics_are_known(journal):
-    far_side, here = FarSide(), [Place({"vm_name": None})]
-    worker = dispatcher_for(journal, far_side)
+    recorder, here = RecordingSink(), [Place({"vm_name": None})]
+    worker = dispatcher_for(journal, recorder)
     worker.place = lambda: here[-1]
     async with at_work(worker):
         await record(journal, about("A", 1))
-        await until(lambda: far_side.taken == ["A/1"])
+        await until(lambda: recorder.taken == ["A/1"])
         here.append(Place({"vm_name": "vm-0"}))
         journal.announce()
-        await until(lambda: far_side.entered == 2)
+        await until(lambda: recorder.entered == 2)
         await record(journal, about("A", 2))
-        await until(lambda: far_side.taken == ["A/1", "A/2"])
-    assert [place.names["vm_name"] for place in far_side.places] == [None, "vm-0"]
-    assert (far_side.entered, worker.status.attempts_failed) == (2, 0)
+        await until(lambda: recorder.taken == ["A/1", "A/2"])
+    assert [place.names["vm_name"] for place in recorder.places] == [None, "vm-0"]
+    assert (recorder.entered, worker.status.attempts_failed) == (2, 0)
 
 
 async def test_an_old_session_cannot_end_the_next_one(journal, hurry):
-    far_side = FarSide()
-    async with at_work(dispatcher_for(journal, far_side)):
-        await until(lambda: far_side.entered == 1)
-        far_side.places[0].lost(Unavailable("gone"))
-        await until(lambda: far_side.entered == 2)
-        far_side.places[0].lost(Unavailable("gone, once more"))
+    recorder = RecordingSink()
+    async with at_work(dispatcher_for(journal, recorder)):
+        await until(lambda: recorder.entered == 1)
+        recorder.places[0].lost(Unavailable("gone"))
+        await until(lambda: recorder.entered == 2)
+        recorder.places[0].lost(Unavailable("gone, once more"))
         await record(journal, about("A", 1))
-        await until(lambda: far_side.taken == ["A/1"])
-    assert far_side.entered == 2
+        await until(lambda: recorder.taken == ["A/1"])
+    assert recorder.entered == 2
 
 
 @pytest.mark.parametrize("how", ["lost", "broken"])
@@ -191,12 +191,12 @@ async def test_a_sink_that_asks_for_a_wait_is_not_connected_earlier(journal, mon
     def refuse(_):
         raise Unavailable("a twin threw us out", retry_after=60)
 
-    far_side = FarSide(judge=refuse if how == "broken" else lambda _: None)
-    async with at_work(dispatcher_for(journal, far_side)):
-        await until(lambda: far_side.entered == 1)
+    recorder = RecordingSink(judge=refuse if how == "broken" else lambda _: None)
+    async with at_work(dispatcher_for(journal, recorder)):
+        await until(lambda: recorder.entered == 1)
         if how == "lost":
-            far_side.places[-1].lost(Unavailable("a twin threw us out", retry_after=60))
+            recorder.places[-1].lost(Unavailable("a twin threw us out", retry_after=60))
         else:
             await record(journal, about("A", 1))
-        await until(lambda: far_side.entered >= 2)
+        await until(lambda: recorder.entered >= 2)
     assert 60 in slept

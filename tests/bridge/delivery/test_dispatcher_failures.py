@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from support.deliveries import column, comes_to, left, letters, record, said_of_sinks
-from support.far_side import FarSide, at_work, dispatcher_for, fail
 from support.journal_tools import about
+from support.recording_sink import RecordingSink, at_work, dispatcher_for, fail
 from support.until import until
 
 from bridge.journal.cursors import replay_letter, replay_sink
@@ -26,17 +26,17 @@ from bridge.plugins import Rejected, Unavailable
     ids=["too few", "too many", "none", "odd", "foreign"],
 )
 async def test_an_invalid_answer_proves_nothing(journal, hurry, answer, error):
-    far_side = FarSide(answer=answer)
+    recorder = RecordingSink(answer=answer)
     await record(journal, about("A"))
-    worker = dispatcher_for(journal, far_side)
+    worker = dispatcher_for(journal, recorder)
     async with at_work(worker):
-        await until(lambda: far_side.entered >= 2)
+        await until(lambda: recorder.entered >= 2)
         assert await left(journal) == ["A/1"]
         assert await column(journal, "error", "A/1") == error
         assert (worker.status.state, worker.status.error) == ("unavailable", error)
-        far_side.answer = lambda results: results
+        recorder.answer = lambda results: results
         await comes_to(journal, [])
-    assert far_side.left == far_side.entered
+    assert recorder.left == recorder.entered
 
 
 @pytest.mark.parametrize(
@@ -51,37 +51,37 @@ async def test_an_invalid_answer_proves_nothing(journal, hurry, answer, error):
     ids=["unavailable", "rejected", "empty", "cancelled", "group"],
 )
 async def test_after_an_exception_the_sink_reconnects_and_tries_again(journal, hurry, error, said):
-    far_side = FarSide(lambda _: fail(error))
+    recorder = RecordingSink(lambda _: fail(error))
     await record(journal, about("A"))
-    worker = dispatcher_for(journal, far_side)
+    worker = dispatcher_for(journal, recorder)
     async with at_work(worker):
-        await until(lambda: far_side.entered >= 3)
-        assert far_side.left >= 2
+        await until(lambda: recorder.entered >= 3)
+        assert recorder.left >= 2
         assert await left(journal) == ["A/1"]
         assert await column(journal, "error", "A/1") == said
-        far_side.judge = lambda _: None
-        await until(lambda: far_side.taken)
+        recorder.judge = lambda _: None
+        await until(lambda: recorder.taken)
     assert await letters(journal) == []
 
 
 async def test_a_send_that_is_not_even_a_coroutine_means_later(journal, hurry):
-    far_side: Any = FarSide()
-    far_side.send = lambda _: 1 / 0
+    recorder: Any = RecordingSink()
+    recorder.send = lambda _: 1 / 0
     await record(journal, about("A"))
-    worker = dispatcher_for(journal, far_side)
+    worker = dispatcher_for(journal, recorder)
     async with at_work(worker):
-        await until(lambda: far_side.entered >= 2)
+        await until(lambda: recorder.entered >= 2)
     assert worker.status.error == "division by zero"
 
 
 async def test_a_missing_answer_means_retry(journal, hurry):
-    far_side = FarSide(pause=60)
+    recorder = RecordingSink(pause=60)
     await record(journal, about("A"))
-    worker = dispatcher_for(journal, far_side, retry={"timeout": "20ms"})
+    worker = dispatcher_for(journal, recorder, retry={"timeout": "20ms"})
     async with at_work(worker):
-        await until(lambda: far_side.entered >= 2)
-        far_side.pause = 0
-        await until(lambda: far_side.taken)
+        await until(lambda: recorder.entered >= 2)
+        recorder.pause = 0
+        await until(lambda: recorder.taken)
     assert await column(journal, "error", "A/1") == "no answer within 0.02 s"
     assert (await column(journal, "attempts", "A/1")) >= 2
 
@@ -97,12 +97,12 @@ async def test_what_is_refused_is_a_dead_letter_and_the_next_of_its_key_goes_on(
         refused.append(event.id)
         return Rejected("too pink") if len(refused) == 3 else Unavailable("think")
 
-    far_side = FarSide(judge)
+    recorder = RecordingSink(judge)
     await record(journal, about("A", 1), about("A", 2), about("B", 1))
-    worker = dispatcher_for(journal, far_side)
+    worker = dispatcher_for(journal, recorder)
     async with at_work(worker):
-        await until(lambda: len(far_side.taken) == 2)
-    assert far_side.taken == ["B/1", "A/2"]
+        await until(lambda: len(recorder.taken) == 2)
+    assert recorder.taken == ["B/1", "A/2"]
     (letter,) = await letters(journal)
     assert (letter.event_id, letter.reason, letter.attempts) == ("A/1", "too pink", 3)
     assert letter.first <= letter.last
@@ -111,28 +111,28 @@ async def test_what_is_refused_is_a_dead_letter_and_the_next_of_its_key_goes_on(
 
 
 async def test_a_refusal_without_a_message_shows_its_class_name(journal):
-    far_side = FarSide(lambda _: Rejected())
+    recorder = RecordingSink(lambda _: Rejected())
     await record(journal, about("A"))
-    async with at_work(dispatcher_for(journal, far_side)):
+    async with at_work(dispatcher_for(journal, recorder)):
         while not (found := await letters(journal)):
             await asyncio.sleep(0.002)
     assert found[0].reason == "Rejected"
 
 
 async def test_a_replayed_dead_letter_arrives_late(journal):
-    far_side = FarSide(lambda event: Rejected("no") if event.id == "A/1" else None)
+    recorder = RecordingSink(lambda event: Rejected("no") if event.id == "A/1" else None)
     await record(journal, about("A", 1), about("A", 2))
-    async with at_work(dispatcher_for(journal, far_side)):
-        await until(lambda: far_side.taken == ["A/2"])
-        far_side.judge = lambda _: None
+    async with at_work(dispatcher_for(journal, recorder)):
+        await until(lambda: recorder.taken == ["A/2"])
+        recorder.judge = lambda _: None
         (letter,) = await letters(journal)
         await journal.run(lambda store: replay_letter(store, letter))
         journal.announce()
-        await until(lambda: far_side.taken == ["A/2", "A/1"])
+        await until(lambda: recorder.taken == ["A/2", "A/1"])
         await comes_to(journal, [])
         await journal.run(lambda store: replay_sink(store, "sink"))
         journal.announce()
-        await until(lambda: far_side.taken == ["A/2", "A/1", "A/1", "A/2"])
+        await until(lambda: recorder.taken == ["A/2", "A/1", "A/1", "A/2"])
 
 
 async def test_one_row_that_breaks_every_batch_cannot_stop_the_others(journal, hurry):
@@ -140,60 +140,60 @@ async def test_one_row_that_breaks_every_batch_cannot_stop_the_others(journal, h
         if event.key == "K7":
             raise RuntimeError("poison")
 
-    far_side = FarSide(judge)
+    recorder = RecordingSink(judge)
     await record(journal, *(about(f"K{n}") for n in range(40)))
-    async with at_work(dispatcher_for(journal, far_side)):
-        await until(lambda: len(set(far_side.taken)) == 39)
+    async with at_work(dispatcher_for(journal, recorder)):
+        await until(lambda: len(set(recorder.taken)) == 39)
         await record(journal, *(about(f"K{n}", 2) for n in range(40)))
         await comes_to(journal, ["K7/1", "K7/2"])
 
 
 async def test_two_rows_are_split_at_the_first_failure(journal, hurry):
-    far_side = FarSide(lambda event: fail(RuntimeError()) if event.key == "A" else None)
+    recorder = RecordingSink(lambda event: fail(RuntimeError()) if event.key == "A" else None)
     await record(journal, about("A"), about("B"))
-    async with at_work(dispatcher_for(journal, far_side)):
-        await until(lambda: far_side.taken)
-    assert far_side.batches[0] == ["A/1", "B/1"]
-    assert all(len(batch) == 1 for batch in far_side.batches[1:])
+    async with at_work(dispatcher_for(journal, recorder)):
+        await until(lambda: recorder.taken)
+    assert recorder.batches[0] == ["A/1", "B/1"]
+    assert all(len(batch) == 1 for batch in recorder.batches[1:])
 
 
 async def test_batches_grow_again_after_successes(journal, hurry):
-    far_side = FarSide(lambda _: fail(RuntimeError()))
+    recorder = RecordingSink(lambda _: fail(RuntimeError()))
     await record(journal, *(about(f"K{n}") for n in range(30)))
-    async with at_work(dispatcher_for(journal, far_side)):
-        await until(lambda: len(far_side.batches[-1:] or [()]) == 1 and far_side.entered > 6)
-        far_side.judge = lambda _: None
-        await until(lambda: len(far_side.taken) == 30)
+    async with at_work(dispatcher_for(journal, recorder)):
+        await until(lambda: len(recorder.batches[-1:] or [()]) == 1 and recorder.entered > 6)
+        recorder.judge = lambda _: None
+        await until(lambda: len(recorder.taken) == 30)
         await record(journal, *(about(f"K{n}", 2) for n in range(30)))
-        await until(lambda: len(far_side.taken) == 60)
-    assert max(len(batch) for batch in far_side.batches[-3:]) > 5
+        await until(lambda: len(recorder.taken) == 60)
+    assert max(len(batch) for batch in recorder.batches[-3:]) > 5
 
 
 async def test_a_sink_that_fails_at_every_batch_reconnects_with_pauses(journal):
-    far_side = FarSide(lambda _: fail(RuntimeError()))
+    recorder = RecordingSink(lambda _: fail(RuntimeError()))
     await record(journal, *(about(f"K{n}") for n in range(200)))
-    worker = dispatcher_for(journal, far_side)
+    worker = dispatcher_for(journal, recorder)
     worker._limit = 1
     async with at_work(worker):
         await asyncio.sleep(0.5)
-    assert 1 <= far_side.entered < 40
+    assert 1 <= recorder.entered < 40
 
 
 async def test_what_is_too_old_is_a_dead_letter_but_only_after_an_attempt(journal, hurry):
     answers = iter([Unavailable("busy")] * 2)
-    far_side = FarSide(lambda _: next(answers, None))
+    recorder = RecordingSink(lambda _: next(answers, None))
     long_ago = time.time() - 10 * 86400
     await journal.append([about("A")], long_ago)
-    async with at_work(dispatcher_for(journal, far_side, retry={"max_age": "1h"})):
-        await until(lambda: far_side.taken == ["A/1"])
+    async with at_work(dispatcher_for(journal, recorder, retry={"max_age": "1h"})):
+        await until(lambda: recorder.taken == ["A/1"])
     assert await letters(journal) == []
 
 
 async def test_what_was_tried_for_too_long_is_a_dead_letter(journal, hurry):
-    far_side = FarSide(lambda event: Unavailable("busy") if event.id == "A/1" else None)
+    recorder = RecordingSink(lambda event: Unavailable("busy") if event.id == "A/1" else None)
     await record(journal, about("A", 1), about("A", 2))
-    async with at_work(dispatcher_for(journal, far_side, retry={"max_age": "50ms"})):
-        await until(lambda: far_side.taken == ["A/2"])
+    async with at_work(dispatcher_for(journal, recorder, retry={"max_age": "50ms"})):
+        await until(lambda: recorder.taken == ["A/2"])
     (letter,) = await letters(journal)
     assert letter.reason == "not delivered within retry.max_age; last: busy"
     assert letter.attempts >= 2
@@ -201,9 +201,9 @@ async def test_what_was_tried_for_too_long_is_a_dead_letter(journal, hurry):
 
 
 async def test_what_waits_too_long_for_a_sink_that_is_down_is_a_dead_letter_too(journal, hurry):
-    far_side = FarSide(entering=lambda: fail(Unavailable("nobody at home")))
+    recorder = RecordingSink(entering=lambda: fail(Unavailable("nobody at home")))
     await record(journal, about("A", 1))
-    worker = dispatcher_for(journal, far_side, retry={"max_age": "50ms"})
+    worker = dispatcher_for(journal, recorder, retry={"max_age": "50ms"})
     async with at_work(worker):
         while not (found := await letters(journal)):
             await asyncio.sleep(0.005)

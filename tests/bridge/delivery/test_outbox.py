@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 from support.deliveries import column, comes_to, left, record
-from support.far_side import FarSide, at_work, dispatcher_for
 from support.journal_tools import about
+from support.recording_sink import RecordingSink, at_work, dispatcher_for
 from support.until import until
 
 from bridge.delivery.outbox import Outgoing
@@ -75,31 +75,31 @@ async def test_without_a_format_nothing_is_asked(journal, pager):
 
 
 async def test_filters_settle_without_sending(journal):
-    far_side = FarSide()
+    recorder = RecordingSink()
     await record(journal, about("A", 1), about("B", 1, eventType="Freeze"), about("A", 2))
-    worker = dispatcher_for(journal, far_side, only={"event_types": ["Fr*"]})
+    worker = dispatcher_for(journal, recorder, only={"event_types": ["Fr*"]})
     async with at_work(worker):
         await worker.drained()
-    assert far_side.taken == ["B/1"]
+    assert recorder.taken == ["B/1"]
     assert [await column(journal, "how", name) for name in ("A/1", "A/2")] == ["filtered"] * 2
     assert await column(journal, "attempts", "A/1") == 0
     assert (worker.status.filtered, worker.status.delivered) == (2, 1)
 
 
 async def test_outdated_states_are_skipped_if_configured(journal):
-    far_side = FarSide()
+    recorder = RecordingSink()
     await record(journal, about("A", 1), about("A", 2), about("B", 1), about("A", 3))
-    worker = dispatcher_for(journal, far_side, stale="skip")
+    worker = dispatcher_for(journal, recorder, stale="skip")
     async with at_work(worker):
         await worker.drained()
-    assert far_side.taken == ["B/1", "A/3"]
+    assert recorder.taken == ["B/1", "A/3"]
     assert await column(journal, "how", "A/2") == "overtaken"
 
 
 async def test_latency_is_from_the_record_to_the_answer(journal):
-    far_side = FarSide()
+    recorder = RecordingSink()
     await journal.append([about("A")], time.time() - 7)
-    worker = dispatcher_for(journal, far_side)
+    worker = dispatcher_for(journal, recorder)
     async with at_work(worker):
         await until(lambda: worker.status.delivered)
     assert sum(worker.status.latency.counts) == 1
@@ -107,9 +107,9 @@ async def test_latency_is_from_the_record_to_the_answer(journal):
 
 
 async def test_a_note_is_kept_with_the_delivery_and_shown(journal):
-    far_side = FarSide(lambda event: Delivered("ticket 17") if event.key == "A" else None)
+    recorder = RecordingSink(lambda event: Delivered("ticket 17") if event.key == "A" else None)
     await record(journal, about("A"), about("B"))
-    async with at_work(dispatcher_for(journal, far_side)):
+    async with at_work(dispatcher_for(journal, recorder)):
         await comes_to(journal, [])
     assert await column(journal, "note", "A/1") == "ticket 17"
     assert await column(journal, "note", "B/1") is None
@@ -120,21 +120,21 @@ async def test_a_note_is_kept_with_the_delivery_and_shown(journal):
 
 async def test_a_note_about_what_first_failed_is_kept_too(journal):
     answers = iter([Unavailable("busy", retry_after=0.001)])
-    far_side = FarSide(lambda _: next(answers, Delivered("at last")))
+    recorder = RecordingSink(lambda _: next(answers, Delivered("at last")))
     await record(journal, about("A"))
-    async with at_work(dispatcher_for(journal, far_side)):
+    async with at_work(dispatcher_for(journal, recorder)):
         await comes_to(journal, [])
     assert await column(journal, "note", "A/1") == "at last"
     assert await column(journal, "error", "A/1") == "busy"
 
 
 async def test_a_note_in_memory_is_written_to_the_file_with_its_delivery(journal):
-    far_side = FarSide(lambda _: Unavailable("busy", retry_after=0.001))
+    recorder = RecordingSink(lambda _: Unavailable("busy", retry_after=0.001))
     await record(journal, about("A"))
-    async with at_work(dispatcher_for(journal, far_side)):
-        await until(lambda: len(far_side.batches) > 1)
+    async with at_work(dispatcher_for(journal, recorder)):
+        await until(lambda: len(recorder.batches) > 1)
         await journal.run(lambda store: store.connection.execute("PRAGMA query_only = ON"))
-        far_side.judge = lambda _: Delivered("said in the dark")
+        recorder.judge = lambda _: Delivered("said in the dark")
         await comes_to(journal, [])
         assert journal.trouble
         assert await journal.repair()

@@ -4,14 +4,14 @@ import asyncio
 
 import pytest
 from support.deliveries import column, comes_to, left, record
-from support.far_side import FarSide, at_work, dispatcher_for
 from support.journal_tools import about
+from support.recording_sink import RecordingSink, at_work, dispatcher_for
 from support.until import until
 
 from bridge.plugins import Delivered, Unavailable
 
 
-class Desk:
+class VoteRecorder:
     """Records votes, and whether the row was still open when each was cast."""
 
     def __init__(self, journal):
@@ -25,19 +25,19 @@ class Desk:
         self.cast.append((event.id, sink))
 
 
-def voting(journal, far_side, **settings):
-    desk = Desk(journal)
-    worker = dispatcher_for(journal, far_side, **settings)
-    worker.vote = desk.vote
-    return worker, desk
+def voting(journal, recorder, **settings):
+    voted = VoteRecorder(journal)
+    worker = dispatcher_for(journal, recorder, **settings)
+    worker.vote = voted.vote
+    return worker, voted
 
 
 async def test_the_vote_is_cast_before_the_row_is_settled_and_in_the_sinks_name(journal):
-    worker, desk = voting(journal, FarSide(lambda _: Delivered("drained", approves=True)))
+    worker, voted = voting(journal, RecordingSink(lambda _: Delivered("drained", approves=True)))
     await record(journal, about("A"))
     async with at_work(worker):
         await comes_to(journal, [])
-    assert (desk.cast, desk.open) == ([("A/1", "sink")], [True])
+    assert (voted.cast, voted.open) == ([("A/1", "sink")], [True])
     assert await column(journal, "note", "A/1") == "drained"
 
 
@@ -48,32 +48,34 @@ async def test_the_vote_is_cast_before_the_row_is_settled_and_in_the_sinks_name(
 async def test_no_vote_is_cast_unless_the_sink_approves_of_what_may_be_approved(
     journal, approves, data
 ):
-    worker, desk = voting(journal, FarSide(lambda _: Delivered("drained", approves=approves)))
+    worker, voted = voting(
+        journal, RecordingSink(lambda _: Delivered("drained", approves=approves))
+    )
     await record(journal, about("A", **data))
     async with at_work(worker):
         await comes_to(journal, [])
-    assert desk.open == []
+    assert voted.open == []
 
 
 @pytest.mark.parametrize("problem", [Unavailable("the disk is full"), OSError("the disk is full")])
 async def test_a_vote_that_cannot_be_cast_keeps_the_delivery(journal, problem):
-    far_side = FarSide(
+    recorder = RecordingSink(
         lambda event: Delivered(approves=True) if event.key == "A" else Delivered("fine")
     )
-    worker, desk = voting(journal, far_side)
-    desk.problem = problem
+    worker, voted = voting(journal, recorder)
+    voted.problem = problem
     await record(journal, about("A"), about("B"))
     async with at_work(worker):
         await comes_to(journal, ["A/1"])
         assert await column(journal, "error", "A/1") == "the disk is full"
-        desk.problem = None
+        voted.problem = None
         await comes_to(journal, [])
-    assert desk.cast == [("A/1", "sink")]
-    assert far_side.entered == 1
+    assert voted.cast == [("A/1", "sink")]
+    assert recorder.entered == 1
 
 
 async def test_without_approvals_the_delivery_is_kept_and_says_why(journal):
-    worker = dispatcher_for(journal, FarSide(lambda _: Delivered(approves=True)))
+    worker = dispatcher_for(journal, RecordingSink(lambda _: Delivered(approves=True)))
     await record(journal, about("A"))
     async with at_work(worker):
         await until(lambda: worker.status.state == "unavailable")
@@ -86,7 +88,7 @@ async def test_a_vote_that_gets_no_answer_times_out(journal):
         await asyncio.Event().wait()
 
     worker = dispatcher_for(
-        journal, FarSide(lambda _: Delivered(approves=True)), retry={"timeout": "30ms"}
+        journal, RecordingSink(lambda _: Delivered(approves=True)), retry={"timeout": "30ms"}
     )
     worker.vote = silent
     await record(journal, about("A"))

@@ -5,8 +5,8 @@ import time
 from pathlib import Path
 
 import pytest
-from support.far_side import FarSide
 from support.journal_tools import about, everything, opened
+from support.recording_sink import RecordingSink
 from support.until import until
 
 from bridge.config import Config
@@ -116,20 +116,20 @@ async def test_drain_returns_what_is_left_after_the_grace(journal, tmp_path):
 
 
 @pytest.fixture
-def far_side(monkeypatch):
-    made = FarSide()
+def recorder(monkeypatch):
+    made = RecordingSink()
     monkeypatch.setattr("bridge.delivery.workers.find_sink", lambda _: made.plugin)
     return made
 
 
-async def test_a_changed_sink_finishes_its_batch(journal, far_side):
+async def test_a_changed_sink_finishes_its_batch(journal, recorder):
     gate = asyncio.Event()
-    far_side.judge = lambda _: gate.wait()
-    far_side.answer = lambda results: [None for _ in results]
+    recorder.judge = lambda _: gate.wait()
+    recorder.answer = lambda results: [None for _ in results]
     async with fleet_of(journal) as fleet:
         await fleet.configure({"sink": SinkSettings(type="fake")})
         await record(journal, about("A"))
-        await until(lambda: far_side.batches)
+        await until(lambda: recorder.batches)
         changed = SinkSettings(type="fake", required=False)
         changing = asyncio.create_task(fleet.configure({"sink": changed}))
         await asyncio.sleep(0.01)
@@ -138,13 +138,13 @@ async def test_a_changed_sink_finishes_its_batch(journal, far_side):
         await changing
         assert await fleet.drain(5) == 0
         assert fleet.status["sink"].required is False
-    assert far_side.batches == [["A/1"]]
+    assert recorder.batches == [["A/1"]]
 
 
-async def test_a_sink_that_fails_unexpectedly_is_restarted(journal, far_side, monkeypatch):
+async def test_a_sink_that_fails_unexpectedly_is_restarted(journal, recorder, monkeypatch):
     async with fleet_of(journal) as fleet:
         await fleet.configure({"sink": SinkSettings(type="fake")})
-        await until(lambda: far_side.entered)
+        await until(lambda: recorder.entered)
         original, failing = journal.settle, iter([True])
 
         async def settle(*args):
@@ -155,31 +155,31 @@ async def test_a_sink_that_fails_unexpectedly_is_restarted(journal, far_side, mo
         monkeypatch.setattr(journal, "settle", settle)
         await record(journal, about("A"))
         assert await fleet.drain(5) == 0
-    assert far_side.taken == ["A/1", "A/1"]
-    assert far_side.entered == 2
+    assert recorder.taken == ["A/1", "A/1"]
+    assert recorder.entered == 2
 
 
-async def test_a_reload_resumes_what_had_stopped_even_if_nothing_changed(journal, far_side):
-    far_side.judge = lambda _: Gone("unsubscribed")
+async def test_a_reload_resumes_what_had_stopped_even_if_nothing_changed(journal, recorder):
+    recorder.judge = lambda _: Gone("unsubscribed")
     sinks = {"sink": SinkSettings(type="fake")}
     async with fleet_of(journal) as fleet:
         await fleet.configure(sinks)
         await record(journal, about("A"))
         await until(lambda: fleet.status["sink"].state == "stopped")
         assert await fleet.drain(5) == 1
-        far_side.judge = lambda _: None
+        recorder.judge = lambda _: None
         await fleet.configure(sinks)
         assert await fleet.drain(5) == 0
-    assert far_side.taken == ["A/1"]
+    assert recorder.taken == ["A/1"]
 
 
-async def test_a_vote_is_cast_with_the_name_of_the_sink(journal, far_side):
+async def test_a_vote_is_cast_with_the_name_of_the_sink(journal, recorder):
     cast = []
 
     async def vote(event, sink):
         cast.append((event.id, sink))
 
-    far_side.judge = lambda _: Delivered(approves=True)
+    recorder.judge = lambda _: Delivered(approves=True)
     async with fleet_of(journal) as fleet:
         fleet.vote = vote
         await fleet.configure({"sink": SinkSettings(type="fake")})
@@ -188,12 +188,12 @@ async def test_a_vote_is_cast_with_the_name_of_the_sink(journal, far_side):
     assert cast == [("A/1", "sink")]
 
 
-async def test_stop_leaves_every_sink(journal, far_side):
-    far_side.judge = lambda _: Unavailable("never")
+async def test_stop_leaves_every_sink(journal, recorder):
+    recorder.judge = lambda _: Unavailable("never")
     async with fleet_of(journal) as fleet:
         await fleet.configure({name: SinkSettings(type="fake") for name in ("a", "b")})
-        await until(lambda: far_side.entered == 2)
-    assert far_side.left == 2
+        await until(lambda: recorder.entered == 2)
+    assert recorder.left == 2
 
 
 def test_sinks_of_a_configuration_can_be_compared():

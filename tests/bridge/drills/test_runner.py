@@ -300,7 +300,7 @@ async def test_a_real_event_is_not_affected_by_a_drill(vms, posted):
     assert "started" in await life(bridge, drill.key)
 
 
-# --- what the desk does without being asked ------------------------------------------------------
+# --- what the bridge does on its own -------------------------------------------------------------
 
 
 async def test_rules_vote_on_it_too(vms):

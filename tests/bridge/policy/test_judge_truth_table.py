@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from support.desk_clerk import POLICIES, Clerk, Said
+from support.vote_ledger import POLICIES, Said, VoteLedger
 from support.world import NOON, NOTICE, SECOND, scheduled_event, started
 
 from bridge.journal.schema import connect_memory
@@ -186,7 +186,7 @@ SHORTER = [story for story in SHORT if len(story) < 3]
 
 def by_hand(policy, words):
     """The verdict of the naive model."""
-    model, event, now = Clerk("vm-0", policy, listed=False), EVENT, NOON
+    model, event, now = VoteLedger("vm-0", policy, listed=False), EVENT, NOON
     model.sees({event.event_id: event})
     for number, word in enumerate(words):
         now += SECOND

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from pydantic import ValidationError
 from support.chat_rules import PREFIX, check_pagerduty, ill_meant, told_of
 from support.cloudevents import LARGEST, make
-from support.far_side import at_work
 from support.journal_tools import NOW, opened
+from support.recording_sink import at_work
 from support.world import published
 
 from bridge.delivery.dispatcher import Dispatcher

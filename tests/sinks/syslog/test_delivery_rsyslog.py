@@ -8,8 +8,8 @@ from uuid import uuid4
 import pytest
 from support.certificates import Certificates
 from support.cloudevents import batch, make
-from support.far_side import at_work
 from support.journal_tools import about, opened
+from support.recording_sink import at_work
 from support.rsyslog import Message, Rsyslog
 from support.siem_events import of_kind
 from support.siem_readers import read_cef, read_leef

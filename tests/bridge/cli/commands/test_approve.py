@@ -210,7 +210,10 @@ async def test_over_http_a_token_says_who_it_is(tmp_path, capsys, monkeypatch):
     async with polls(tmp_path, http={"tokens": TOKENS}) as made:
         await announce(made.journal, FIRST, **ALONE)
         file = afar(made, tmp_path)
-        for token, why in ((None, "(--token or SEB_TOKEN)"), ("eyes-secret", "needs the scope approve")):
+        for token, why in (
+            (None, "(--token or SEB_TOKEN)"),
+            ("eyes-secret", "needs the scope approve"),
+        ):
             words = ["--token", token] if token else []
             assert await made.run(approve, "approve", FIRST, *words, file=file) == 1
             assert why in capsys.readouterr().err

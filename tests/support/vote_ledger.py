@@ -61,7 +61,7 @@ def worse(before: ScheduledEvent, now: ScheduledEvent) -> bool:
 
 
 @dataclass
-class Clerk:
+class VoteLedger:
     """The votes of one bridge."""
 
     vm: str
@@ -73,7 +73,7 @@ class Clerk:
     ended: set[str] = field(default_factory=set)
     heard: set[int] = field(default_factory=set)
     waiting: list[tuple[Said, datetime]] = field(default_factory=list)
-    books: dict[tuple[str, int], list[Entry]] = field(default_factory=dict)
+    votes: dict[tuple[str, int], list[Entry]] = field(default_factory=dict)
     granted: set[tuple[str, int]] = field(default_factory=set)
     duties: dict[tuple[str, int], None] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
@@ -100,7 +100,7 @@ class Clerk:
             return
         self.heard.add(said.number)
         if said.event in self.view:
-            self._weigh(said, now)
+            self._count(said, now)
         elif said.event not in self.ended and said.proof != "pretended":
             self.waiting.append((said, now))
 
@@ -118,8 +118,8 @@ class Clerk:
                 self.failed.append(key[0])
         for name, event in self.view.items():
             if event.status != "Started" and (name, self.life(name)) not in self.granted:
-                self._strike(name, event)
-                self._reckon(name, now, due=self.allows(name, now))
+                self._drop_lapsed(name, event)
+                self._update_duty(name, now, due=self.allows(name, now))
 
     def is_granted(self, name: str) -> None:
         """Azure has accepted the StartRequest."""
@@ -131,19 +131,19 @@ class Clerk:
     def life(self, name: str) -> int:
         return self.lives.get(name, 1)
 
-    def book(self, name: str) -> list[Entry]:
-        return self.books.setdefault((name, self.life(name)), [])
+    def cast(self, name: str) -> list[Entry]:
+        return self.votes.setdefault((name, self.life(name)), [])
 
     def _settle(self, now: datetime) -> None:
         waiting, self.waiting = self.waiting, []
         for said, at in waiting:
             if said.event in self.view:
-                self._weigh(said, now)
+                self._count(said, now)
             elif now < at + EARLY:
                 self.waiting.append((said, at))
 
-    def _weigh(self, said: Said, now: datetime) -> None:
-        event, book = self.view[said.event], self.book(said.event)
+    def _count(self, said: Said, now: datetime) -> None:
+        event, book = self.view[said.event], self.cast(said.event)
         if not self._may(said) or not self._fits(said, event):
             return
         before = next((one for one in reversed(book) if one.voter == (said.who, said.vm)), None)
@@ -153,7 +153,7 @@ class Clerk:
             return
         if before is None or not self._repeats(said, before, event, now):
             book.append(Entry(said, now, event))
-            self._reckon(said.event, now, due=self.turn(said.event) == 0)
+            self._update_duty(said.event, now, due=self.turn(said.event) == 0)
 
     def _may(self, said: Said) -> bool:
         if said.proof == "pretended":
@@ -184,12 +184,12 @@ class Clerk:
             return False
         return said.what != "hold" or now < before.at + HOLD
 
-    def _strike(self, name: str, event: ScheduledEvent) -> None:
-        last = {one.voter: one for one in self.book(name)}
+    def _drop_lapsed(self, name: str, event: ScheduledEvent) -> None:
+        last = {one.voter: one for one in self.cast(name)}
         gone = {voter for voter, one in last.items() if worse(one.about, event)}
-        self.book(name)[:] = [one for one in self.book(name) if one.voter not in gone]
+        self.cast(name)[:] = [one for one in self.cast(name) if one.voter not in gone]
 
-    def _reckon(self, name: str, now: datetime, *, due: bool) -> None:
+    def _update_duty(self, name: str, now: datetime, *, due: bool) -> None:
         """A StartRequest is due on our turn if the votes are enough, and no longer due if they are not."""
         key = (name, self.life(name))
         if key in self.granted:
@@ -206,7 +206,7 @@ class Clerk:
         event = self.view[name]
         if self.vm not in event.resources:
             return None
-        here = any(one.said.local for one in self._ready(name, self.book(name)))
+        here = any(one.said.local for one in self._ready(name, self.cast(name)))
         return 0 if here else event.resources.index(self.vm)
 
     def allows(self, name: str, now: datetime) -> bool:
@@ -222,11 +222,11 @@ class Clerk:
         if not self.allows(name, now) or (turn := self.turn(name)) is None:
             return False
         then = now - turn * TAKEOVER
-        return all(one.at <= then for one in self.book(name))
+        return all(one.at <= then for one in self.cast(name))
 
     def enough(self, name: str, then: datetime, now: datetime) -> bool:
         """Whether the votes until *then* are enough for the event as it is."""
-        book = [one for one in self.book(name) if one.at <= then]
+        book = [one for one in self.cast(name) if one.at <= then]
         last = list({one.voter: one for one in book}.values())
         if any(self._holds(one, last, now) for one in last):
             return False

@@ -5,14 +5,14 @@ from importlib.metadata import version
 from pathlib import Path
 
 from support.bridge_process import stage
-from support.quick_process import bear
+from support.quick_process import fork_bridge
 
 
 async def test_a_forked_bridge_prints_and_exits_like_the_command(tmp_path: Path):
     log = tmp_path / "log"
-    assert await (await bear(["--version"], {}, log)).wait() == 0
+    assert await (await fork_bridge(["--version"], {}, log)).wait() == 0
     assert log.read_text() == f"{version('scheduled-events-bridge')}\n"
-    assert await (await bear(["run", "-c", str(tmp_path / "missing")], {}, log)).wait() == 78
+    assert await (await fork_bridge(["run", "-c", str(tmp_path / "missing")], {}, log)).wait() == 78
     assert log.read_text().startswith("seb: ")
 
 
@@ -30,5 +30,5 @@ async def test_a_forked_bridge_is_a_process_that_can_be_killed(tmp_path: Path):
 async def test_each_fork_gets_the_current_environment(tmp_path: Path, monkeypatch):
     monkeypatch.setenv("SEB_CONFIG", str(tmp_path / "from-the-environment.yaml"))
     log = tmp_path / "log"
-    assert await (await bear(["check"], {}, log)).wait() == 78
+    assert await (await fork_bridge(["check"], {}, log)).wait() == 78
     assert "from-the-environment.yaml" in log.read_text()

@@ -13,7 +13,7 @@ from bridge.runtime.status import SinkStatus
 
 
 @dataclass
-class FarSide:
+class RecordingSink:
     """`judge` returns the result for one CloudEvent; if it raises, the whole batch fails."""
 
     judge: Callable[[CloudEvent], Result | Awaitable[object]] = lambda _: None
@@ -61,11 +61,11 @@ async def _maybe(value: Any) -> Any:
 
 
 def dispatcher_for(
-    journal: Journal, far_side: FarSide, name: str = "sink", **settings: Any
+    journal: Journal, recorder: RecordingSink, name: str = "sink", **settings: Any
 ) -> Dispatcher:
     return Dispatcher(
         name,
-        far_side.plugin,
+        recorder.plugin,
         SinkSettings.model_validate({"type": "fake", **settings}),
         lambda: Place({"vm_name": "vm-0"}),
         journal,

@@ -44,10 +44,10 @@ def serve(listener: socket.socket) -> dict[str, Any]:
             if os.fork() == 0:
                 listener.close()
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-                return keep(caller)
+                return fork(caller)
 
 
-def keep(caller: socket.socket) -> dict[str, Any]:
+def fork(caller: socket.socket) -> dict[str, Any]:
     with caller.makefile("r") as said:
         wanted = json.loads(said.readline())
     pid = os.fork()
