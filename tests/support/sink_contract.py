@@ -155,7 +155,7 @@ class SinkContract:
         assert await self.attempt(far, sent) == [None] * 3
         await arrived(far, sent)
 
-    async def test_entered_twice_one_after_the_other_it_loses_nothing(self, far):
+    async def test_connected_twice_in_a_row_it_loses_nothing(self, far):
         first, second = batch(3), batch(3, first=4)
         assert await self.attempt(far, first) == [None] * 3
         assert await self.attempt(far, second) == [None] * 3

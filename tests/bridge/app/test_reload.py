@@ -15,7 +15,7 @@ from bridge.app.lifecycle import run
 from bridge.app.reload import CannotStart
 
 
-async def test_a_configured_port_that_is_taken_is_said_in_a_sentence(place, taken):
+async def test_a_configured_port_that_is_taken_is_reported_in_a_sentence(place, taken):
     place.write(http={"listen": f"127.0.0.1:{taken}"})
     with pytest.raises(ExceptionGroup) as caught:
         await run(place.load(), place.load)

@@ -176,7 +176,7 @@ async def test_what_was_announced_too_late_for_a_reminder_is_not_reminded_of(two
     assert await bridge.told("approval.due") == []
 
 
-async def test_nobody_is_reminded_of_what_is_satisfied_or_by_a_bridge_that_does_not_lead(two):
+async def test_only_the_leader_reminds_and_only_while_the_policy_is_not_satisfied(two):
     key = plan(two)
     first = await two.bridge("vm-0", remind=["2h"], dry_run=True)
     second = await two.bridge("vm-1", remind=["2h"])

@@ -218,7 +218,7 @@ async def test_two_bridges_that_both_grant_publish_one_id(two):
     assert len(ids) == 1
 
 
-async def test_for_terminate_nobody_waits_for_a_leader(two):
+async def test_for_terminate_no_bridge_waits_for_a_leader(two):
     key = plan(two, "t", type="Terminate")
     second = await two.bridge("vm-1")
     await second.hear(key)
@@ -274,7 +274,7 @@ async def test_nothing_is_posted_after_the_start_and_a_bridge_that_was_not_due_p
     assert await bridge.became() == [("recorded", None), ("refused", "expired")]
 
 
-async def test_what_was_enough_and_ended_before_anybody_looked_is_said_to_have_failed(two):
+async def test_an_event_that_ends_between_enough_votes_and_the_decision_is_published_as_failed(two):
     bridge, follower = await two.bridge(), await two.bridge("vm-1")
     for one in (bridge, follower):
         await one.hear(event_id(two))

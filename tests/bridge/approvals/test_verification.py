@@ -268,7 +268,7 @@ async def test_a_quorum_of_verified_names_is_granted(two, require, granted):
     assert bool(two.posts()) is granted
 
 
-async def test_all_resources_lets_one_vote_count_for_every_vm(two):
+async def test_with_all_resources_one_vote_counts_for_every_vm(two):
     entry = ORDERS.entry(all_resources=True)
     bridge = await two.bridge(allow=[entry, BILLING.entry()], require="each-resource")
     await bridge.intake.take(BILLING.delivery(event_id(two)), "bus")

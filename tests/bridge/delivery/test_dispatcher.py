@@ -29,7 +29,7 @@ async def test_different_keys_go_out_in_one_batch(journal):
     assert recorder.batches == [["A/1", "B/1", "C/1"], ["A/2"]]
 
 
-async def test_the_sink_is_told_its_name_and_place(journal):
+async def test_the_sink_gets_its_name_and_place(journal):
     recorder = RecordingSink()
     async with at_work(dispatcher_for(journal, recorder)):
         await until(lambda: recorder.entered)

@@ -45,7 +45,7 @@ async def test_the_vote_is_cast_before_the_row_is_settled_and_in_the_sinks_name(
     ("approves", "data"),
     [(False, {}), (True, {"status": "Started"}), (True, {"approvable": False})],
 )
-async def test_no_vote_is_cast_unless_the_sink_approves_of_what_may_be_approved(
+async def test_a_vote_is_cast_only_if_the_sink_approves_an_approvable_event(
     journal, approves, data
 ):
     worker, voted = voting(

@@ -233,7 +233,7 @@ async def test_an_approval_is_found_by_its_id_even_if_that_is_a_place_in_a_log(r
     assert [one["data"]["reason"] for one in body["outcomes"]] == ["resource-required"]
 
 
-async def test_an_approval_that_nobody_knows_is_not_found(running):
+async def test_an_unknown_approval_is_not_found(running):
     status, body = await running.http.ask("GET", "/api/v1/approvals/nothing")
     assert status == 404
     assert "has no approval 'nothing'" in body["detail"]

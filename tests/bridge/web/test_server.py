@@ -93,7 +93,7 @@ async def test_a_failed_start_leaves_nothing_behind(tmp_path, taken):
     assert not (tmp_path / "control.sock").exists()
 
 
-async def test_the_same_address_can_be_served_again_at_once(tmp_path):
+async def test_the_same_address_can_be_served_again_immediately(tmp_path):
     async with runtime(config(tmp_path)) as running:
         async with serve(running, address=control_address(tmp_path)) as served:
             pass

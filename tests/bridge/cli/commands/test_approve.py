@@ -103,7 +103,7 @@ async def test_a_dry_run_says_what_would_happen(tmp_path, capsys):
     assert capsys.readouterr().out == f"{FIRST}  {sentence}\n"
 
 
-async def test_several_at_once_are_one_message_and_one_post(seb, open_polls):
+async def test_several_events_are_one_message_and_one_post(seb, open_polls):
     for key in (FIRST, SECOND):
         await announce(open_polls.journal, key, **ALONE)
     code, out, _ = await seb("approve", SECOND, FIRST, SECOND.lower())
