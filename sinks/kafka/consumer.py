@@ -24,12 +24,12 @@ _UNREADABLE = (errors.CorruptRecordException, errors.UnsupportedCodecError)
 
 
 @asynccontextmanager
-async def consuming(connector: Connector, group: str | None) -> AsyncGenerator[AIOKafkaConsumer]:
+async def consuming(connector: Connector) -> AsyncGenerator[AIOKafkaConsumer]:
     """A started consumer that reads nothing yet, and starts nowhere without being told."""
     consumer = AIOKafkaConsumer(
         bootstrap_servers=[f"{host}:{port}" for host, port in connector.servers],
         client_id=connector.client_id,
-        group_id=group,
+        group_id=None,
         enable_auto_commit=False,
         auto_offset_reset="none",
         isolation_level="read_committed",
@@ -45,23 +45,9 @@ async def consuming(connector: Connector, group: str | None) -> AsyncGenerator[A
     use_connector(consumer._client, connector)  # noqa: SLF001  it has no other name
     try:
         await consumer.start()
-        if group is not None:
-            _hear_commits(consumer._coordinator)  # noqa: SLF001
         yield consumer
     finally:
         await _leave(consumer)
-
-
-def _hear_commits(coordinator: Any) -> None:
-    """A commit that was given up still ends, and asyncio would complain that nobody listened."""
-    commit = coordinator._do_commit_offsets  # noqa: SLF001
-
-    def begin(*args: Any) -> "asyncio.Task[None]":
-        task = asyncio.create_task(commit(*args))
-        task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
-        return task
-
-    coordinator._do_commit_offsets = begin  # noqa: SLF001
 
 
 def fetching(consumer: AIOKafkaConsumer) -> "asyncio.Task[None]":
@@ -84,9 +70,8 @@ def _tasks(consumer: AIOKafkaConsumer) -> set["asyncio.Task[Any]"]:
     """Whatever runs on its behalf; in an outage its own `stop` leaves half of it behind."""
     fetcher, coordinator = consumer._fetcher, consumer._coordinator  # noqa: SLF001
     of_fetcher = (fetcher._fetch_task, *fetcher._pending_tasks) if fetcher else ()  # noqa: SLF001
-    names = ("_coordination_task", "_heartbeat_task", "_commit_refresh_task")
-    of_coordinator = (getattr(coordinator, n, None) for n in (*names, "_reset_committed_task"))
-    found = (*of_fetcher, *of_coordinator, consumer._client._sync_task)  # noqa: SLF001
+    of_coordinator = getattr(coordinator, "_reset_committed_task", None)
+    found = (*of_fetcher, of_coordinator, consumer._client._sync_task)  # noqa: SLF001
     return {task for task in found if task is not None}
 
 

@@ -139,7 +139,6 @@ _UNREADABLE = "the broker does not allow this client to read topic {topic}"
 _REFUSALS: dict[type[BaseException], str] = {
     errors.TopicAuthorizationFailedError: _UNREADABLE,
     errors.ClusterAuthorizationFailedError: _UNREADABLE,
-    errors.GroupAuthorizationFailedError: "the broker does not allow this client its group",
     errors.UnknownTopicOrPartitionError: "topic {topic} does not exist",
     errors.LeaderNotAvailableError: "a partition of topic {topic} has no leader",
     errors.NodeNotReadyError: "no broker of the cluster can be reached",

@@ -4,18 +4,12 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, ClassVar, Literal
 
 from aiokafka import TopicPartition
-from aiokafka.errors import (
-    CommitFailedError,
-    IllegalStateError,
-    NoOffsetForPartitionError,
-    OffsetOutOfRangeError,
-)
+from aiokafka.errors import OffsetOutOfRangeError
 from pydantic import Field, field_validator
 
 from bridge.plugins import ApprovalSettings, Delivery, Listening, Place, SinkSettings, Unavailable
@@ -37,33 +31,21 @@ _ANYWHERE = Place({name: f"some-{name}" for name in Place.NAMES})
 
 
 class KafkaApprovals(Connection, ApprovalSettings):
-    """Which topic, and whether its records are shared with others."""
+    """Which topic approvals come from. Every bridge reads all of its records."""
 
     SHARED: ClassVar[tuple[str, ...]] = tuple(Connection.model_fields)
 
     type: Literal["kafka"]
     topic: str = Field(description="may hold {vm_name}, {location}, …")
-    group: str | None = Field(
-        None,
-        min_length=1,
-        max_length=255,
-        description="a consumer group that shares the records; else every bridge reads all of them",
-    )
 
     @field_validator("topic")
     @classmethod
     def _legal_topic(cls, topic: str) -> str:
         return validate_topic(Place.validate(topic))
 
-    @field_validator("group")
-    @classmethod
-    def _legal_group(cls, group: str | None) -> str | None:
-        return group and Place.validate(group)
-
     def describe(self) -> str:
         servers = ", ".join(self.bootstrap_servers)
-        shared = f", shared within group {self.group}" if self.group else ""
-        return f"come from Kafka topic {self.topic} at {servers} {self.describe_security()}{shared}"
+        return f"come from Kafka topic {self.topic} at {servers} {self.describe_security()}"
 
     def overlaps(self, sink: SinkSettings) -> bool:
         """By name alone: who can tell whether two lists of brokers are of one cluster."""
@@ -87,7 +69,6 @@ async def listen(
     seat = Seat(
         settings=settings,
         topic=topic,
-        group=place.fill(settings.group) if settings.group else None,
         connector=connector,
         since=_began.setdefault((listening.name, topic), time.time()) - listening.lookback,
         places=remembered(listening.checkpoints, topic),
@@ -161,32 +142,18 @@ class Reader:
     ) -> Delivery:
         self.seat.places[of.partition] = following
         place = f"{of.topic}/{of.partition}"
-        shared = self.seat.group is not None
         return Delivery(
             body=value or b"",
             headers=headers or [],
             position=f"{place}/{offset}",
-            checkpoint=None if shared else (place, str(following)),
-            ack=partial(self._commit, of, following) if shared else None,
+            checkpoint=(place, str(following)),
         )
-
-    async def _commit(self, of: TopicPartition, following: int) -> None:
-        """When the group has changed, another member gets it again: it is in the journal."""
-
-        async def commit() -> None:
-            with suppress(CommitFailedError, IllegalStateError):
-                await self.seat.consumer.commit({of: following})
-
-        await self.seat.bounded(commit())
 
     async def _mend(self, problem: BaseException) -> Delivery | None:
         """Find a place where there is none, pass what cannot be read, give up at all else."""
         if isinstance(problem, OffsetOutOfRangeError):
             ((of, offset),) = problem.args[0].items()
             await self.seat.bounded(self.seat.place_anew(of, offset))
-            return None
-        if isinstance(problem, NoOffsetForPartitionError):
-            await self.seat.bounded(self.seat.place_anew(problem.args[0], None))
             return None
         passed = after_unreadable(self.seat.consumer, problem)
         if passed is None:

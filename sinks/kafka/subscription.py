@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 PATIENCE = 8.0
 """For one request, in seconds."""
 LIMIT = 10.0
-"""For connecting, for a commit, and for all that is asked at one time."""
+"""For connecting, and for all requests of one round together, in seconds."""
 
 
 @dataclass
@@ -30,7 +30,6 @@ class Seat:
 
     settings: Connection
     topic: str
-    group: str | None
     connector: Connector
     since: float
     """What is older, by the wall clock, is not read from a partition without a place."""
@@ -42,11 +41,11 @@ class Seat:
         """Raises `Unavailable` when we are not let in, or the topic is not for us to read."""
         try:
             async with asyncio.timeout(LIMIT):
-                entering = consuming(self.connector, self.group)
+                entering = consuming(self.connector)
                 self.consumer = await self._stack.enter_async_context(entering)
                 found = await partitions_of(self.consumer, self.topic, LIMIT / 2)
                 await may_read(self.consumer, self.topic, found)
-                await (self._join() if self.group else self._assign(found, self.since))
+                await self._assign(found, self.since)
         except TimeoutError:
             raise Unavailable(f"{self._servers}: not connected within {LIMIT:g} s") from None
         except KafkaError as error:
@@ -65,20 +64,19 @@ class Seat:
             self.connector = replace(self.connector, login=login)
             await self.leave()
             await self.take()
-        elif self.group is None:
-            found = self.consumer.partitions_for_topic(self.topic) or set()
-            if found - self.places.keys():
-                await self.bounded(self._assign(found, 0.0))
+            return
+        found = self.consumer.partitions_for_topic(self.topic) or set()
+        if found - self.places.keys():
+            await self.bounded(self._assign(found, 0.0))
 
-    async def place_anew(self, of: TopicPartition, offset: int | None) -> None:
-        """Retention has passed us, or the topic was made anew, or the group is new."""
+    async def place_anew(self, of: TopicPartition, offset: int) -> None:
+        """Retention has passed us, or the topic was made anew."""
         first: int = (await self.consumer.beginning_offsets([of]))[of]
         start = first
-        if offset is None or offset >= first:
+        if offset >= first:
             start = (await starts(self.consumer, [of], self.since))[of]
-        if offset is not None:
-            where = {"partition": of.partition, "offset": offset, "now": start}
-            log.warning("approvals.offset_missing", extra={"topic": self.topic, **where})
+        where = {"partition": of.partition, "offset": offset, "now": start}
+        log.warning("approvals.offset_missing", extra={"topic": self.topic, **where})
         self.places[of.partition] = start
         self.consumer.seek(of, start)
 
@@ -98,14 +96,6 @@ class Seat:
             raise Unavailable(f"{self._servers}: no answer within {LIMIT:g} s") from None
         except KafkaError as error:
             raise refusal(error, self.topic) from None
-
-    async def _join(self) -> None:
-        """A group that takes its time to let us in is no trouble; one that refuses us is."""
-        self.consumer.subscribe([self.topic])
-        joining = self.consumer._subscription.wait_for_assignment()  # noqa: SLF001
-        await asyncio.wait({joining}, timeout=LIMIT / 2)
-        if not joining.cancel():
-            joining.result()
 
     async def _assign(self, found: Iterable[int], since: float) -> None:
         partitions = [TopicPartition(self.topic, number) for number in sorted(found)]

@@ -73,7 +73,6 @@ _REASONS = {
     0x9B: _Reason("does not take this QoS; set qos: 0", mend=True),
     0x9C: _Reason("wants us to use another server", mend=True),
     0x9D: _Reason("has moved", mend=True),
-    0x9E: _Reason("shares no subscriptions; leave $share out", mend=True),
     0x9F: _Reason("gets connections too fast", mend=True),
     0xA0: _Reason("ends connections that last so long"),
     0xA2: _Reason("takes no wildcards; name the topic without + and #", mend=True),

@@ -4,7 +4,6 @@ The server keeps the client's session, and sends no more than it can take.
 """
 
 import asyncio
-import re
 import threading
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -31,7 +30,7 @@ from sinks.mqtt.connection import Connector, find_door
 from sinks.mqtt.errors import SLOW, subscription_refused
 from sinks.mqtt.network import Terms
 from sinks.mqtt.settings import ClientId, Connection, MqttSettings, name_client
-from sinks.mqtt.topics import may_meet, unshared, validate_filter
+from sinks.mqtt.topics import may_meet, validate_filter
 
 PATIENCE = 10.0
 """For being let in, and for the answer to our subscription, in seconds."""
@@ -43,7 +42,6 @@ what is read."""
 PROBE = 5.0
 """How often it is looked whether the server still answers, in seconds."""
 _LOOK = 0.1
-_SHARED = re.compile(r"\$share/[^/+#]+/.+")
 
 
 class MqttApprovals(Connection, ApprovalSettings):
@@ -64,10 +62,12 @@ class MqttApprovals(Connection, ApprovalSettings):
     @field_validator("topic")
     @classmethod
     def _legal_topic(cls, topic: str) -> str:
-        if topic.startswith("$share") and not _SHARED.fullmatch(topic):
-            raise ValueError(f"{topic!r} is not a shared topic; write it as $share/GROUP/TOPIC")
-        validate_filter(unshared(topic))
-        return Place.validate(topic)
+        if topic.startswith("$share/"):
+            raise ValueError(
+                f"{topic!r} is a shared subscription, but every bridge must read every approval; "
+                "write the topic without $share/GROUP/"
+            )
+        return validate_filter(topic)
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
@@ -83,7 +83,7 @@ class MqttApprovals(Connection, ApprovalSettings):
         if not isinstance(sink, MqttSettings):
             return False
         published = (sink.topic, sink.birth_topic)
-        return any(may_meet(unshared(self.topic), each) for each in published if each)
+        return any(may_meet(self.topic, each) for each in published if each)
 
 
 @asynccontextmanager
@@ -147,11 +147,10 @@ class Ear(Client):
 
 
 class Seat:
-    """Where one bridge listens. `topic` may hold wildcards, and be shared."""
+    """Where one bridge listens. `topic` may hold wildcards."""
 
     def __init__(self, connector: Connector, topic: str, expiry: int, *, signed: bool) -> None:
         self._door, self._topic, self._signed = connector, topic, signed
-        self._filter = unshared(topic)
         terms = Terms(clean=False, expiry=expiry, receive_maximum=WINDOW, largest=LARGEST)
         self._ear = Ear(connector, terms)
         self._asking: asyncio.Task[None] | None = None
@@ -242,6 +241,6 @@ class Seat:
         if message.retain:
             return "retained"
         with suppress(UnicodeError):
-            if topic_matches_sub(self._filter, message.topic):
+            if topic_matches_sub(self._topic, message.topic):
                 return None
         return "other-topic"

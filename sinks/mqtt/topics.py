@@ -33,13 +33,6 @@ def validate_filter(template: str, *more: str) -> str:
     return template
 
 
-def unshared(topic: str) -> str:
-    """The filter within `$share/GROUP/FILTER`, or *topic* itself."""
-    if not topic.startswith("$share/"):
-        return topic
-    return topic.split("/", 2)[-1]
-
-
 def _validate(template: str, *more: str) -> str:
     if not template:
         raise ValueError("a topic is not empty")

@@ -378,22 +378,18 @@ async def test_a_vm_holds_as_many_connections_as_the_docs_say(kafka: Broker, pro
         await send(batch(3))
         await until(lambda: proxy.connections == 1)
         await publish(kafka, topic, b"one")
-        for group, connections in ((None, 2), (topic, 4)):
-            desk = Desk(approvals_from(proxy.address, topic, group=group))
-            deliveries = await stack.enter_async_context(desk.open())
-            await desk.take(deliveries, 1)
-            await until(lambda: proxy.connections == connections)  # noqa: B023  awaited here
-            assert proxy.connections == connections
+        desk = Desk(approvals_from(proxy.address, topic))
+        deliveries = await stack.enter_async_context(desk.open())
+        await desk.take(deliveries, 1)
+        await until(lambda: proxy.connections == 2)
+        assert proxy.connections == 2
 
 
 @pytest.mark.parametrize("how", ["up", "down", "stall"])
-@pytest.mark.parametrize("shared", [False, True])
-async def test_leaving_is_quick_and_leaves_nothing_behind(
-    kafka: Broker, proxy: Proxy, how: str, shared: bool
-):
+async def test_leaving_is_quick_and_leaves_nothing_behind(kafka: Broker, proxy: Proxy, how: str):
     topic = await kafka.topic()
     tasks = asyncio.all_tasks()
-    desk = Desk(approvals_from(proxy.address, topic, group=topic if shared else None))
+    desk = Desk(approvals_from(proxy.address, topic))
 
     async def session() -> None:
         async with desk.open() as deliveries:
@@ -418,48 +414,6 @@ async def test_leaving_is_quick_and_leaves_nothing_behind(
 def ours(tasks: set["asyncio.Task[Any]"]) -> list[str]:
     """Without those of the proxy."""
     return [repr(task) for task in tasks if "kafka_proxy" not in repr(task)]
-
-
-async def test_a_group_shares_the_records_and_goes_on_where_it_was(kafka: Broker):
-    topic = await kafka.topic(2)
-    group = f"group-{topic}"
-    for number in range(2):
-        await publish(kafka, topic, b"first", b"second", partition=number)
-    desk = Desk(approvals_from(kafka.bootstrap, topic, group=group))
-    assert sorted(await desk.session(4)) == [b"first", b"first", b"second", b"second"]
-    assert desk.checkpoints == {}
-    await publish(kafka, topic, b"third", partition=1)
-    other = Desk(approvals_from(kafka.bootstrap, topic, group=group))
-    async with other.open() as deliveries:
-        assert bodies(await other.take(deliveries, 1)) == [b"third"]
-        assert await quiet(deliveries)
-
-
-async def test_a_group_gets_again_what_was_not_acknowledged(kafka: Broker):
-    topic = await kafka.topic()
-    await publish(kafka, topic, b"one", b"two")
-    desk = Desk(approvals_from(kafka.bootstrap, topic, group=f"group-{topic}"))
-    async with desk.open() as deliveries:
-        await desk.take(deliveries, 1)
-        await anext(deliveries)
-    assert await desk.session(1) == [b"two"]
-
-
-async def test_a_commit_that_cannot_be_made_neither_hangs_nor_complains(
-    kafka: Broker, proxy: Proxy, hasty: None, caplog: pytest.LogCaptureFixture
-):
-    topic = await kafka.topic()
-    await publish(kafka, topic, b"one")
-    desk = Desk(approvals_from(proxy.address, topic, group=f"group-{topic}"))
-    async with desk.open() as deliveries:
-        delivery = await anext(deliveries)
-        assert delivery.ack is not None
-        proxy.stall()
-        with pytest.raises(Unavailable):
-            await delivery.ack()
-    proxy.release()
-    await asyncio.sleep(0.1)
-    assert [r.getMessage() for r in caplog.records if r.name == "asyncio"] == []
 
 
 @pytest.mark.parametrize(

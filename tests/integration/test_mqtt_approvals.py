@@ -192,16 +192,6 @@ async def test_a_topic_may_hold_wildcards_and_names_of_the_vm(mosquitto):
         assert bodies(await desk.take(deliveries, 2)) == [b"a/web-1", b"a/web-1/b/c"]
 
 
-async def test_a_shared_topic_gives_each_approval_to_one_bridge(mosquitto):
-    topic = new_topic()
-    one, other = (Desk(approvals_from(mosquitto, f"$share/group/{topic}")) for _ in range(2))
-    async with one.open() as first, other.open() as second:
-        await flood(mosquitto, topic, 4)
-        taken = [*await one.take(first, 2), *await other.take(second, 2)]
-        assert sorted(bodies(taken)) == [b"0", b"1", b"2", b"3"]
-        assert {each.unread for each in taken} == {None}
-
-
 POISON = {
     "garbage": (b"\xff\xfe\x00", []),
     "large": (b"x" * 200_000, []),
@@ -413,7 +403,6 @@ async def test_who_may_not_come_in_is_told_why(make_mosquitto: Make):
         (0x87, "topic a/b: the server does not allow it"),
         (0x8F, "topic a/b: the server does not take this topic to subscribe to"),
         (0x97, "topic a/b: the server has a quota"),
-        (0x9E, "topic a/b: the server shares no subscriptions"),
         (0xA2, "topic a/b: the server takes no wildcards"),
         (0x00, "topic a/b: the server grants no QoS 1"),
     ],

@@ -27,7 +27,7 @@ def seated(**keys) -> Seat:
     )
     connector = Connector(settings.servers, "me", 1.0, log_in(settings))
     places = {0: 7, 1: 0}
-    return Seat(settings, "approvals", None, connector, 0.0, places, consumer=NoNews())
+    return Seat(settings, "approvals", connector, 0.0, places, consumer=NoNews())
 
 
 async def test_brokers_that_do_not_answer_are_not_waited_for(monkeypatch):
