@@ -19,7 +19,7 @@ from aiokafka.errors import AuthenticationFailedError
 from aiokafka.protocol.metadata import MetadataRequest
 
 from bridge.plugins import TokenSource, Unavailable, read_secret
-from sinks.kafka.errors import why_not_connected
+from sinks.kafka.errors import CONNECTING, why_not_connected
 from sinks.kafka.settings import Connection, Sasl
 
 # Its lines repeat, several times a second, what results say once; debug ones quote passwords.
@@ -27,7 +27,6 @@ logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
 
 HEAD_START = 0.5
 """How long one broker may be silent before the next is tried as well, in seconds."""
-_FAILURES = (Exception,)
 
 
 @dataclass(frozen=True)
@@ -178,7 +177,7 @@ async def _bootstrap(client: Any, connector: Connector) -> None:
     connection = await connector.enter()
     try:
         metadata = await connection.send(MetadataRequest([]))
-    except _FAILURES as error:
+    except CONNECTING as error:
         reason = why_not_connected(error, connector.patience)
         raise Unavailable(f"{connection.host}:{connection.port}: {reason}") from None
     finally:

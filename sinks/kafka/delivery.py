@@ -27,8 +27,8 @@ from bridge.plugins import (
 from sinks._limit import batch_limit
 from sinks.kafka.binding import Record, encode, encode_as
 from sinks.kafka.connection import Connector, log_in
-from sinks.kafka.errors import Lost, verdict
-from sinks.kafka.producer import LARGEST_REQUEST, largest_record, producing
+from sinks.kafka.errors import TOO_LARGE, Lost, verdict
+from sinks.kafka.producer import LARGEST_REQUEST, producing
 from sinks.kafka.settings import KafkaSettings, Topics
 
 BREATH = 50
@@ -161,7 +161,8 @@ class OpenSink:
                 topic, value=record.value, key=record.key, headers=record.headers
             )
         except MessageSizeTooLargeError:
-            return _too_large(record, topic, LARGEST_REQUEST)
+            limit = f"max_request_size allows {LARGEST_REQUEST}"
+            return Rejected(f"the record has about {record.size} bytes; {limit}")
         except KafkaError as error:
             return verdict(error, topic)
         future.add_done_callback(_heard)
@@ -195,9 +196,9 @@ class OpenSink:
         if not isinstance(begun, asyncio.Future):
             return begun
         await asyncio.wait({begun})
-        if isinstance(begun.exception(), MessageSizeTooLargeError):
-            limit = await largest_record(self._producer.client, topic)
-            return _too_large(record, topic, limit)
+        if isinstance(begun.exception(), TOO_LARGE):
+            size = f"the record has about {record.size} bytes"
+            return Rejected(f"{size}; topic {topic} accepts fewer (max.message.bytes)")
         return _settled(begun, topic)
 
 
@@ -210,8 +211,3 @@ def _heard(future: "asyncio.Future[Any]") -> None:
     """Take note of its error, so that asyncio does not complain when we had to go."""
     if not future.cancelled():
         future.exception()
-
-
-def _too_large(record: Record, topic: str, limit: int | None) -> Rejected:
-    most = f"at most {limit}" if limit else "less (max.message.bytes)"
-    return Rejected(f"the record has about {record.size} bytes; topic {topic} takes {most}")

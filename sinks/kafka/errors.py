@@ -38,15 +38,18 @@ def _lost(text: str) -> _Say:
     return lambda _, topic: Lost(text.format(topic=topic))
 
 
+TOO_LARGE = (
+    errors.MessageSizeTooLargeError,
+    errors.RecordListTooLargeError,
+    errors.RecordTooLargeError,
+)
 _TOO_LARGE = _rejected("the record is too large for topic {topic}")
 _UNWRITABLE = "the broker does not allow this client to write topic {topic}"
 _SILENT = _lost("the broker did not acknowledge in time")
 
 _VERDICTS: dict[type[BaseException], _Say] = {
     # Never: the same record would meet the same answer.
-    errors.MessageSizeTooLargeError: _TOO_LARGE,
-    errors.RecordListTooLargeError: _TOO_LARGE,
-    errors.RecordTooLargeError: _TOO_LARGE,
+    **dict.fromkeys(TOO_LARGE, _TOO_LARGE),
     errors.InvalidTopicError: _rejected("the broker says that {topic} is no name for a topic"),
     errors.CorruptRecordException: _rejected("the broker says twice that the record is corrupt"),
     InvalidRecordError: _rejected("the broker's validation refuses the record on topic {topic}"),
@@ -103,6 +106,8 @@ def _refused(cause: BaseException) -> str:
     return f"it refuses the login: {_words(cause)}"
 
 
+CONNECTING = (errors.KafkaError, OSError, EOFError, ValueError, AssertionError)
+"""What aiokafka raises when a broker is away, refuses the login or is not a Kafka broker."""
 _HUNG_UP = "it hung up, as a listener with other settings for tls and sasl does"
 _CONNECTING: _network.Reasons = {
     Unavailable: lambda cause: f"there is no token: {cause}",

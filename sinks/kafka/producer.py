@@ -6,8 +6,6 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from aiokafka import AIOKafkaProducer
-from aiokafka.errors import KafkaError
-from aiokafka.protocol.admin import DescribeConfigsRequest
 
 from sinks.kafka.connection import Connector, hang_up, use_connector
 from sinks.kafka.settings import KafkaSettings
@@ -21,9 +19,6 @@ ROUNDS = 4
 _KEPT = {"metadata_max_age_ms": 120_000, "connections_max_idle_ms": 180_000}
 """Azure cuts connections that were silent for four minutes, and does not say so."""
 _NOT_KEPT = {"metadata_max_age_ms": 86_400_000, "connections_max_idle_ms": 10_000}
-
-_LARGEST = "max.message.bytes"
-_TOPIC_RESOURCE = 2
 
 
 @asynccontextmanager
@@ -51,17 +46,6 @@ async def producing(
         yield producer
     finally:
         await _leave(producer, deliveries)
-
-
-async def largest_record(client: Any, topic: str) -> int | None:
-    """Bytes that a record of this topic may have; None when the broker does not tell us."""
-    request = DescribeConfigsRequest([(_TOPIC_RESOURCE, topic, [_LARGEST])])
-    try:
-        answer = await client.send(client.get_random_node(), request)
-        [(_, _, _, _, entries)] = answer.resources
-        return next((int(value) for name, value, *_ in entries if name == _LARGEST), None)
-    except (KafkaError, ValueError, TypeError):
-        return None
 
 
 class _Deliveries:
