@@ -4,10 +4,11 @@ import asyncio
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from aiokafka import AIOKafkaConsumer, TopicPartition, errors
 from aiokafka.protocol.fetch import FetchRequest
+from aiokafka.record import MemoryRecords
 
 from sinks.kafka.connection import Connector, hang_up, use_connector
 
@@ -20,7 +21,15 @@ GRACE = 1.0
 _ASK_AGAIN = 0.1
 _NOWHERE = 2**62
 """An offset that no partition has: a broker that lets us read says so, and sends nothing."""
-_UNREADABLE = (errors.CorruptRecordException, errors.UnsupportedCodecError)
+_READ_COMMITTED = 1
+
+
+class Unreadable(NamedTuple):
+    """A batch that cannot be decoded: where it was met, and the offset that follows it."""
+
+    partition: TopicPartition
+    offset: int
+    following: int
 
 
 @asynccontextmanager
@@ -156,28 +165,40 @@ def behind(consumer: AIOKafkaConsumer, of: TopicPartition, end: int) -> int:
     return max(0, end - state.position) if state.has_valid_position else 0
 
 
-def after_unreadable(
-    consumer: AIOKafkaConsumer, problem: BaseException
-) -> tuple[TopicPartition, int, int] | None:
-    """Which partition holds what cannot be read, where, and what follows; None: it is not that.
+async def find_unreadable(consumer: AIOKafkaConsumer) -> Unreadable | None:
+    """Where the consumer failed to decode a batch; None when it holds no batch.
 
-    A batch is compressed as a whole, so all of it is lost to one who lacks the method.
+    The consumer does not say where the batch ends. So fetch it again, and read that undecoded.
     """
-    held: Mapping[TopicPartition, Any] = consumer._fetcher._records  # noqa: SLF001
-    other = isinstance(problem, errors.KafkaError) and not isinstance(problem, _UNREADABLE)
-    if other or not held:
+    held: Mapping[TopicPartition, Any] = consumer._fetcher._records  # noqa: SLF001  says which
+    if not held:
         return None
-    of, result = next(iter(held.items()))
-    first: int = result._partition_records.next_fetch_offset  # noqa: SLF001
-    return of, first, max(first + 1, _end_of_batch(problem))
+    partition, result = next(iter(held.items()))
+    offset: int = result._partition_records.next_fetch_offset  # noqa: SLF001  says where
+    client = consumer._client  # noqa: SLF001  has no other name
+    asked = (partition.topic, [(partition.partition, offset, LARGEST_OF_PARTITION)])
+    request = FetchRequest(0, 0, LARGEST_OF_PARTITION, _READ_COMMITTED, [asked])
+    answer = await client.send(client.cluster.leader_for_partition(partition), request)
+    batches = b"".join(found[-1] or b"" for _, parts in answer.topics for found in parts)
+    return Unreadable(partition, offset, max(offset + 1, skip_to(batches, offset)))
 
 
-def _end_of_batch(problem: BaseException) -> int:
-    """Only the iterator that failed knows which batch it had in its hands."""
-    trace = problem.__traceback__
-    while trace is not None:
-        batch = trace.tb_frame.f_locals.get("next_batch")
-        if batch is not None:
+def skip_to(batches: bytes, position: int) -> int:
+    """The offset after the first batch from *position* on that cannot be decoded; 0 if all can.
+
+    A batch is compressed as a whole, so without the codec all of its records are lost.
+    """
+    records = MemoryRecords(batches)
+    while records.has_next():
+        batch = records.next_batch()
+        if batch.next_offset > position and not _decodes(batch):
             return int(batch.next_offset)
-        trace = trace.tb_next
     return 0
+
+
+def _decodes(batch: Any) -> bool:
+    """A border: anyone may publish any bytes, and each codec has exceptions of its own."""
+    try:
+        return bool(batch.validate_crc()) and all(True for _ in batch)
+    except Exception:  # noqa: BLE001  see the docstring
+        return False

@@ -9,12 +9,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
 from aiokafka import TopicPartition
-from aiokafka.errors import OffsetOutOfRangeError
+from aiokafka.errors import (
+    CorruptRecordException,
+    KafkaError,
+    OffsetOutOfRangeError,
+    UnsupportedCodecError,
+)
 from pydantic import Field, field_validator
 
 from bridge.plugins import ApprovalSettings, Delivery, Listening, Place, SinkSettings, Unavailable
 from sinks.kafka.connection import Connector, log_in
-from sinks.kafka.consumer import after_unreadable, fetching, remembered
+from sinks.kafka.consumer import Unreadable, fetching, find_unreadable, remembered
 from sinks.kafka.errors import refusal
 from sinks.kafka.settings import Connection, KafkaSettings, Topics, validate_topic
 from sinks.kafka.subscription import PATIENCE, Seat
@@ -27,6 +32,7 @@ STUCK = 30.0
 """How long nothing may come while something waits."""
 _began: dict[tuple[str, str], float] = {}
 """When this process first listened: a partition that said nothing yet has no other beginning."""
+UNREADABLE = (CorruptRecordException, UnsupportedCodecError)
 _ANYWHERE = Place({name: f"some-{name}" for name in Place.NAMES})
 
 
@@ -92,7 +98,7 @@ class Reader:
     seat: Seat
     listening: Listening
     _waiting_since: float | None = None
-    _told: set[str] = field(default_factory=set)
+    _logged: set[str] = field(default_factory=set)
 
     async def deliveries(self) -> AsyncGenerator[Delivery]:
         """Never ends. Raises `Unavailable` when the brokers are gone or refuse us."""
@@ -155,17 +161,27 @@ class Reader:
             ((of, offset),) = problem.args[0].items()
             await self.seat.bounded(self.seat.place_anew(of, offset))
             return None
-        passed = after_unreadable(self.seat.consumer, problem)
-        if passed is None:
-            raise refusal(problem, self.seat.topic)
-        self._say_once("approvals.unreadable", str(problem) or type(problem).__name__)
-        self.seat.consumer.seek(passed[0], passed[2])
-        return self._delivery(*passed)
+        return await self._skip(problem)
 
-    def _say_once(self, event: str, why: str) -> None:
-        if why not in self._told:
-            self._told.add(why)
-            log.warning(event, extra={"source": self.listening.name, "error": why})
+    async def _skip(self, problem: BaseException) -> Delivery:
+        """Pass a batch that cannot be decoded. Its empty delivery is counted as malformed."""
+        if isinstance(problem, KafkaError) and not isinstance(problem, UNREADABLE):
+            raise refusal(problem, self.seat.topic)
+        found = await self.seat.bounded(find_unreadable(self.seat.consumer))
+        if found is None:
+            raise refusal(problem, self.seat.topic)
+        self._log_once(found, str(problem) or type(problem).__name__)
+        self.seat.consumer.seek(found.partition, found.following)
+        return self._delivery(*found)
+
+    def _log_once(self, found: Unreadable, why: str) -> None:
+        """Once for each reason: anyone who may write the topic could fill the log otherwise."""
+        if why in self._logged:
+            return
+        self._logged.add(why)
+        where = {"topic": found.partition.topic, "partition": found.partition.partition}
+        where |= {"offset": found.offset, "source": self.listening.name, "error": why}
+        log.warning("approvals.unreadable", extra=where)
 
     async def _probe(self, pause: float) -> None:
         await asyncio.sleep(pause)

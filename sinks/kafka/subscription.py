@@ -5,7 +5,7 @@ import logging
 from collections.abc import Awaitable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
@@ -17,6 +17,7 @@ from sinks.kafka.errors import refusal
 from sinks.kafka.settings import Connection
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 PATIENCE = 8.0
 """For one request, in seconds."""
@@ -87,11 +88,11 @@ class Seat:
         ends: Mapping[TopicPartition, int] = await self.consumer.end_offsets(assigned)
         return sum(behind(self.consumer, each, end) for each, end in ends.items())
 
-    async def bounded(self, work: Awaitable[None]) -> None:
+    async def bounded(self, work: Awaitable[T]) -> T:
         """Whatever is asked of the brokers ends in time, or in `Unavailable`."""
         try:
             async with asyncio.timeout(LIMIT):
-                await work
+                return await work
         except TimeoutError:
             raise Unavailable(f"{self._servers}: no answer within {LIMIT:g} s") from None
         except KafkaError as error:

@@ -237,6 +237,25 @@ async def test_what_cannot_be_unpacked_is_passed_once_and_costs_nothing_else(
     assert desk.checkpoints == {f"{topic}/0": "52"}
     (said,) = [r for r in caplog.records if r.message == "approvals.unreadable"]
     assert "lz4" in vars(said)["error"]
+    assert (vars(said)["topic"], vars(said)["partition"], vars(said)["offset"]) == (topic, 0, 1)
+
+
+async def test_two_batches_that_cannot_be_unpacked_are_passed_and_logged_once(
+    kafka: Broker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    topic = await kafka.topic(2)
+    for partition in range(2):
+        for value in (b"packed", b"plain"):
+            packed = ["-z", "lz4"] if value == b"packed" else []
+            where = ["-b", kafka.bootstrap, "-t", topic, "-p", str(partition)]
+            await kcat("-P", *where, *packed, stdin=b"\n".join([value * 50] * 9) + b"\n")
+    monkeypatch.setattr(aiokafka.codec, "has_lz4", lambda: False)
+    desk = Desk(approvals_from(kafka.bootstrap, topic))
+    with caplog.at_level(logging.WARNING):
+        taken = await desk.session(20)
+    assert sorted(taken) == [b"", b"", *[b"plain" * 50] * 18]
+    assert desk.checkpoints == {f"{topic}/{number}": "18" for number in range(2)}
+    assert [r.message for r in caplog.records].count("approvals.unreadable") == 1
 
 
 async def test_what_a_transaction_took_back_is_not_delivered(kafka: Broker, often: None):
