@@ -30,7 +30,7 @@ HEAD_START = 0.5
 
 
 @dataclass(frozen=True)
-class _Tokens(AbstractTokenProvider):  # type: ignore[misc]
+class _Tokens(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka has no type hints
     """A token source as aiokafka wants it; equal when the source is."""
 
     source: TokenSource
@@ -47,7 +47,7 @@ class _Tokens(AbstractTokenProvider):  # type: ignore[misc]
         return dict(self.named)
 
 
-class _Bearer(OAuthAuthenticator):  # type: ignore[misc]
+class _Bearer(OAuthAuthenticator):  # type: ignore[misc]  # aiokafka has no type hints
     """Listens to the broker's answer, which aiokafka takes for a welcome whatever it says."""
 
     async def step(self, payload: bytes | None) -> tuple[bytes, bool] | None:
@@ -59,7 +59,7 @@ class _Bearer(OAuthAuthenticator):  # type: ignore[misc]
         return step
 
 
-class _Connection(AIOKafkaConnection):  # type: ignore[misc]
+class _Connection(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka has no type hints
     def authenticator_oauth(self) -> _Bearer:
         return _Bearer(sasl_oauth_token_provider=self._sasl_oauth_token_provider)
 

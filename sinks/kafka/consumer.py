@@ -1,5 +1,8 @@
 """A consumer that can be left at any moment, and what it knows of a topic's partitions."""
 
+# aiokafka has no public names for the tasks and connections that have to be ended here.
+# ruff: noqa: SLF001
+
 import asyncio
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
@@ -51,7 +54,7 @@ async def consuming(connector: Connector) -> AsyncGenerator[AIOKafkaConsumer]:
         connections_max_idle_ms=180_000,
         **connector.login,
     )
-    use_connector(consumer._client, connector)  # noqa: SLF001  it has no other name
+    use_connector(consumer._client, connector)
     try:
         await consumer.start()
         yield consumer
@@ -61,7 +64,7 @@ async def consuming(connector: Connector) -> AsyncGenerator[AIOKafkaConsumer]:
 
 def fetching(consumer: AIOKafkaConsumer) -> "asyncio.Task[None]":
     """The task that brings the records; when it ends, none come any more, and nobody says so."""
-    task: asyncio.Task[None] = consumer._fetcher.error_future  # noqa: SLF001
+    task: asyncio.Task[None] = consumer._fetcher.error_future
     return task
 
 
@@ -77,17 +80,17 @@ async def _leave(consumer: AIOKafkaConsumer) -> None:
 
 def _tasks(consumer: AIOKafkaConsumer) -> set["asyncio.Task[Any]"]:
     """Whatever runs on its behalf; in an outage its own `stop` leaves half of it behind."""
-    fetcher, coordinator = consumer._fetcher, consumer._coordinator  # noqa: SLF001
-    of_fetcher = (fetcher._fetch_task, *fetcher._pending_tasks) if fetcher else ()  # noqa: SLF001
+    fetcher, coordinator = consumer._fetcher, consumer._coordinator
+    of_fetcher = (fetcher._fetch_task, *fetcher._pending_tasks) if fetcher else ()
     of_coordinator = getattr(coordinator, "_reset_committed_task", None)
-    found = (*of_fetcher, of_coordinator, consumer._client._sync_task)  # noqa: SLF001
+    found = (*of_fetcher, of_coordinator, consumer._client._sync_task)
     return {task for task in found if task is not None}
 
 
 async def _cut(consumer: AIOKafkaConsumer, tasks: set["asyncio.Task[Any]"]) -> None:
     for task in tasks:
         task.cancel()
-    for connection in consumer._client._conns.values():  # noqa: SLF001
+    for connection in consumer._client._conns.values():
         hang_up(connection)
     await asyncio.wait(tasks, timeout=GRACE)
     for task in tasks:
@@ -107,7 +110,7 @@ def remembered(checkpoints: Mapping[str, str], topic: str) -> dict[int, int]:
 
 async def partitions_of(consumer: AIOKafkaConsumer, topic: str, patience: float) -> set[int]:
     """Asked of the brokers now. Raises a KafkaError when they are silent, or do not show it."""
-    client = consumer._client  # noqa: SLF001
+    client = consumer._client
     client.add_topic(topic)
     clock = asyncio.get_running_loop().time
     give_up = clock() + patience
@@ -126,7 +129,7 @@ async def partitions_of(consumer: AIOKafkaConsumer, topic: str, patience: float)
 
 async def may_read(consumer: AIOKafkaConsumer, topic: str, partitions: Iterable[int]) -> None:
     """Raises when a broker says no: to see a topic is one right, and to read it another."""
-    client = consumer._client  # noqa: SLF001
+    client = consumer._client
     by_leader: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
     for number in partitions:
         leader = client.cluster.leader_for_partition(TopicPartition(topic, number))
@@ -157,7 +160,7 @@ async def starts(
 
 def behind(consumer: AIOKafkaConsumer, of: TopicPartition, end: int) -> int:
     """How many offsets the consumer has before it; none where it has no place yet."""
-    subscription = consumer._subscription.subscription  # noqa: SLF001
+    subscription = consumer._subscription.subscription
     assignment = subscription and subscription.assignment
     if assignment is None or of not in assignment.tps:
         return 0
@@ -170,12 +173,12 @@ async def find_unreadable(consumer: AIOKafkaConsumer) -> Unreadable | None:
 
     The consumer does not say where the batch ends. So fetch it again, and read that undecoded.
     """
-    held: Mapping[TopicPartition, Any] = consumer._fetcher._records  # noqa: SLF001  says which
+    held: Mapping[TopicPartition, Any] = consumer._fetcher._records
     if not held:
         return None
     partition, result = next(iter(held.items()))
-    offset: int = result._partition_records.next_fetch_offset  # noqa: SLF001  says where
-    client = consumer._client  # noqa: SLF001  has no other name
+    offset: int = result._partition_records.next_fetch_offset
+    client = consumer._client
     asked = (partition.topic, [(partition.partition, offset, LARGEST_OF_PARTITION)])
     request = FetchRequest(0, 0, LARGEST_OF_PARTITION, _READ_COMMITTED, [asked])
     answer = await client.send(client.cluster.leader_for_partition(partition), request)
@@ -200,5 +203,5 @@ def _decodes(batch: Any) -> bool:
     """A border: anyone may publish any bytes, and each codec has exceptions of its own."""
     try:
         return bool(batch.validate_crc()) and all(True for _ in batch)
-    except Exception:  # noqa: BLE001  see the docstring
+    except Exception:  # noqa: BLE001  a named border
         return False

@@ -12,7 +12,7 @@ class Lost(Unavailable):
     """The connection is no good: the sink must be entered anew."""
 
 
-class InvalidRecordError(errors.BrokerResponseError):  # type: ignore[misc]
+class InvalidRecordError(errors.BrokerResponseError):  # type: ignore[misc]  # aiokafka has no type hints
     """A code that aiokafka does not know, and would take for an unknown error of the broker."""
 
     errno = 87

@@ -1,5 +1,8 @@
 """A producer that can be left at any moment: it never hangs, and nothing of it stays behind."""
 
+# aiokafka has no public names for the tasks and connections that have to be ended here.
+# ruff: noqa: SLF001
+
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
@@ -54,8 +57,8 @@ class _Deliveries:
     def __init__(self, producer: AIOKafkaProducer) -> None:
         self.tasks: set[asyncio.Task[Any]] = set()
         self.over = False
-        self._carry = producer._sender._send_produce_req  # noqa: SLF001
-        producer._sender._send_produce_req = self._watched  # noqa: SLF001
+        self._carry = producer._sender._send_produce_req
+        producer._sender._send_produce_req = self._watched
 
     async def _watched(self, *args: Any) -> None:
         task = asyncio.current_task()
@@ -80,19 +83,19 @@ async def _leave(producer: AIOKafkaProducer, deliveries: _Deliveries) -> None:
 
 
 def _owes(producer: AIOKafkaProducer) -> bool:
-    accumulator = producer._message_accumulator  # noqa: SLF001
-    return bool(accumulator._batches or accumulator._pending_batches)  # noqa: SLF001
+    accumulator = producer._message_accumulator
+    return bool(accumulator._batches or accumulator._pending_batches)
 
 
 async def _cut(producer: AIOKafkaProducer, tasks: set["asyncio.Task[Any]"]) -> None:
-    client, sender = producer.client, producer._sender.sender_task  # noqa: SLF001
-    producer._closed = True  # noqa: SLF001  else it complains of not having been stopped
-    tasks = {task for task in (*tasks, sender, client._sync_task) if task}  # noqa: SLF001
+    client, sender = producer.client, producer._sender.sender_task
+    producer._closed = True
+    tasks = {task for task in (*tasks, sender, client._sync_task) if task}
     for _ in range(ROUNDS):
         running = {task for task in tasks if not task.done()}
         for task in running:
             task.cancel()
-        for connection in client._conns.values():  # noqa: SLF001
+        for connection in client._conns.values():
             hang_up(connection)
         if not running:
             break

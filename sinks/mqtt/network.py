@@ -33,7 +33,7 @@ class Beginning(bytearray):
         super().__init__()
         self._most = most
 
-    def __iadd__(self, more: Any) -> Self:  # type: ignore[misc]
+    def __iadd__(self, more: Any) -> Self:  # type: ignore[misc]  # takes less than bytearray does
         self.extend(memoryview(more)[: self._most - len(self)])
         return self
 

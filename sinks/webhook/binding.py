@@ -59,9 +59,9 @@ def _formatted(batch: Sequence[CloudEvent], form: Format) -> tuple[list[HttpMess
 
 def _binary(place: int, cloudevent: CloudEvent) -> HttpMessage:
     # Imported here: the other modes start faster without.
-    from cloudevents.core.bindings import http  # noqa: PLC0415
-    from cloudevents.core.formats.json import JSONFormat  # noqa: PLC0415
-    from cloudevents.core.v1.event import CloudEvent as SdkEvent  # noqa: PLC0415
+    from cloudevents.core.bindings import http  # noqa: PLC0415  only binary mode needs it
+    from cloudevents.core.formats.json import JSONFormat  # noqa: PLC0415  only binary mode needs it
+    from cloudevents.core.v1.event import CloudEvent as SdkEvent  # noqa: PLC0415  only binary mode needs it
 
     attributes = cloudevent.envelope
     data = attributes.pop("data")
