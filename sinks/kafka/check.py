@@ -13,8 +13,8 @@ from aiokafka.protocol.metadata import MetadataRequest
 
 from bridge.plugins import Place, Unavailable
 from sinks._limit import batch_limit
-from sinks.kafka.connection import Connector, hang_up
-from sinks.kafka.delivery import find_door
+from sinks.kafka.connection import Connector, abort
+from sinks.kafka.delivery import make_connector
 from sinks.kafka.errors import CONNECTING, verdict, why_not_connected
 from sinks.kafka.settings import KafkaSettings, Topics
 
@@ -35,7 +35,7 @@ async def check_sink(settings: KafkaSettings, place: Place) -> str:
     """Return one sentence that says what works. Raises `Unavailable` with the first failure."""
     topics = Topics.fill(settings.topic, place).names
     how = settings.describe_security("authenticated by")
-    return await _check_topics(find_door(settings, place), topics, how, batch_limit(settings))
+    return await _check_topics(make_connector(settings, place), topics, how, batch_limit(settings))
 
 
 async def _check_topics(connector: Connector, topics: list[str], how: str, limit: float) -> str:
@@ -46,7 +46,7 @@ async def _check_topics(connector: Connector, topics: list[str], how: str, limit
             try:
                 answer = await _ask(connector, first, topics)
             finally:
-                hang_up(first)
+                abort(first)
             try:
                 found = [_found(*topic) for topic in answer.topics]
                 await _reach_leaders(connector, answer, found)
@@ -95,7 +95,7 @@ async def _reach_leaders(connector: Connector, answer: Any, found: list[_Topic])
     for leader in sorted({leader for topic in found for leader in topic.leaders}):
         host, port = addresses[leader]
         try:
-            hang_up(await connector.knock(host, port))
+            abort(await connector.connect_to(host, port))
         except CONNECTING as error:
             reason = why_not_connected(error, connector.patience)
             raise Unavailable(

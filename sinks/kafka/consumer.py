@@ -1,4 +1,4 @@
-"""A consumer that can be left at any moment, and what it knows of a topic's partitions."""
+"""A consumer that can be stopped at any moment, and what it knows about partitions."""
 
 # aiokafka has no public names for the tasks and connections that have to be ended here.
 # ruff: noqa: SLF001
@@ -13,17 +13,17 @@ from aiokafka import AIOKafkaConsumer, TopicPartition, errors
 from aiokafka.protocol.fetch import FetchRequest
 from aiokafka.record import MemoryRecords
 
-from sinks.kafka.connection import Connector, hang_up, use_connector
+from sinks.kafka.connection import Connector, abort, use_connector
 
 LARGEST_FETCH = 4 * 1024 * 1024
 LARGEST_OF_PARTITION = 1024 * 1024
 LONG_POLL = 2.0
-"""How long a broker may keep a fetch that has nothing to say, in seconds."""
+"""How long a broker may hold a fetch without records, in seconds."""
 GRACE = 1.0
-"""How long a consumer may take to say goodbye, in seconds."""
+"""How long a consumer may take to stop, in seconds."""
 _ASK_AGAIN = 0.1
 _NOWHERE = 2**62
-"""An offset that no partition has: a broker that lets us read says so, and sends nothing."""
+"""An offset that no partition has: a broker that allows reading answers without records."""
 _READ_COMMITTED = 1
 
 
@@ -37,7 +37,7 @@ class Unreadable(NamedTuple):
 
 @asynccontextmanager
 async def consuming(connector: Connector) -> AsyncGenerator[AIOKafkaConsumer]:
-    """A started consumer that reads nothing yet, and starts nowhere without being told."""
+    """A started consumer without partitions, offsets or a consumer group."""
     consumer = AIOKafkaConsumer(
         bootstrap_servers=[f"{host}:{port}" for host, port in connector.servers],
         client_id=connector.client_id,
@@ -49,7 +49,7 @@ async def consuming(connector: Connector) -> AsyncGenerator[AIOKafkaConsumer]:
         fetch_max_bytes=LARGEST_FETCH,
         max_partition_fetch_bytes=LARGEST_OF_PARTITION,
         request_timeout_ms=int(connector.patience * 1000),
-        # Azure cuts connections that were silent for four minutes, and does not say so.
+        # Azure silently drops connections that are idle for four minutes.
         metadata_max_age_ms=60_000,
         connections_max_idle_ms=180_000,
         **connector.login,
@@ -63,13 +63,13 @@ async def consuming(connector: Connector) -> AsyncGenerator[AIOKafkaConsumer]:
 
 
 def fetching(consumer: AIOKafkaConsumer) -> "asyncio.Task[None]":
-    """The task that brings the records; when it ends, none come any more, and nobody says so."""
+    """The task that fetches records. When it ends, no more records come and nothing is raised."""
     task: asyncio.Task[None] = consumer._fetcher.error_future
     return task
 
 
 async def _leave(consumer: AIOKafkaConsumer) -> None:
-    # In a task of its own, since in an outage it raises a CancelledError that is not meant for us.
+    # In its own task: in an outage it raises a CancelledError that is not meant for us.
     tasks = _tasks(consumer)
     stopping = asyncio.create_task(consumer.stop())
     try:
@@ -79,7 +79,7 @@ async def _leave(consumer: AIOKafkaConsumer) -> None:
 
 
 def _tasks(consumer: AIOKafkaConsumer) -> set["asyncio.Task[Any]"]:
-    """Whatever runs on its behalf; in an outage its own `stop` leaves half of it behind."""
+    """All tasks of the consumer; in an outage its own `stop` leaves half of them running."""
     fetcher, coordinator = consumer._fetcher, consumer._coordinator
     of_fetcher = (fetcher._fetch_task, *fetcher._pending_tasks) if fetcher else ()
     of_coordinator = getattr(coordinator, "_reset_committed_task", None)
@@ -91,7 +91,7 @@ async def _cut(consumer: AIOKafkaConsumer, tasks: set["asyncio.Task[Any]"]) -> N
     for task in tasks:
         task.cancel()
     for connection in consumer._client._conns.values():
-        hang_up(connection)
+        abort(connection)
     await asyncio.wait(tasks, timeout=GRACE)
     for task in tasks:
         if task.done() and not task.cancelled():
@@ -99,7 +99,7 @@ async def _cut(consumer: AIOKafkaConsumer, tasks: set["asyncio.Task[Any]"]) -> N
 
 
 def remembered(checkpoints: Mapping[str, str], topic: str) -> dict[int, int]:
-    """The next offset of each partition that the journal knows."""
+    """The next offset of each partition, from the journal."""
     found = ((*name.rpartition("/"), value) for name, value in checkpoints.items())
     return {
         int(partition): int(value)
@@ -109,7 +109,7 @@ def remembered(checkpoints: Mapping[str, str], topic: str) -> dict[int, int]:
 
 
 async def partitions_of(consumer: AIOKafkaConsumer, topic: str, patience: float) -> set[int]:
-    """Asked of the brokers now. Raises a KafkaError when they are silent, or do not show it."""
+    """Ask the brokers. Raises a KafkaError when they do not answer or do not show the topic."""
     client = consumer._client
     client.add_topic(topic)
     clock = asyncio.get_running_loop().time
@@ -128,7 +128,7 @@ async def partitions_of(consumer: AIOKafkaConsumer, topic: str, patience: float)
 
 
 async def may_read(consumer: AIOKafkaConsumer, topic: str, partitions: Iterable[int]) -> None:
-    """Raises when a broker says no: to see a topic is one right, and to read it another."""
+    """Raises when a broker does not allow reading; DESCRIBE and READ are two permissions."""
     client = consumer._client
     by_leader: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
     for number in partitions:
@@ -145,10 +145,10 @@ async def may_read(consumer: AIOKafkaConsumer, topic: str, partitions: Iterable[
 async def starts(
     consumer: AIOKafkaConsumer, partitions: Sequence[TopicPartition], since: float
 ) -> Mapping[TopicPartition, int]:
-    """The first offset of each that is not older than *since*, or else its end."""
+    """The first offset of each partition that is not older than *since*, or else its end."""
     if not partitions:
         return {}
-    # The end first: what comes in between is then found by its time, or follows the end.
+    # Ask for the end first: a record that arrives in between is then not missed.
     ends = await consumer.end_offsets(list(partitions))
     moment = int(max(since, 0.0) * 1000)
     found = await consumer.offsets_for_times(dict.fromkeys(partitions, moment))
@@ -159,7 +159,7 @@ async def starts(
 
 
 def behind(consumer: AIOKafkaConsumer, of: TopicPartition, end: int) -> int:
-    """How many offsets the consumer has before it; none where it has no place yet."""
+    """How many offsets the consumer is behind; 0 while it has no position."""
     subscription = consumer._subscription.subscription
     assignment = subscription and subscription.assignment
     if assignment is None or of not in assignment.tps:

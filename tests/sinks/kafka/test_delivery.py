@@ -5,7 +5,7 @@ from support.ports import free_ports
 
 from bridge.plugins import Place, Unavailable
 from sinks.kafka import KafkaSettings
-from sinks.kafka.delivery import find_door, open_sink
+from sinks.kafka.delivery import make_connector, open_sink
 
 PLACE = Place({"vm_id": "vm-1"}, sink="bus")
 
@@ -16,7 +16,7 @@ def configured(**keys) -> KafkaSettings:
 
 
 def test_one_request_ends_before_the_batch_does_and_the_batch_before_the_bridge_stops_waiting():
-    connector = find_door(configured(retry={"timeout": "10s"}), PLACE)
+    connector = make_connector(configured(retry={"timeout": "10s"}), PLACE)
     assert connector.patience == pytest.approx(7.2)
     assert (connector.client_id, connector.servers) == ("seb-vm-1-sink-bus", [("127.0.0.1", 9092)])
 
