@@ -1,4 +1,4 @@
-"""HTTP as sinks speak it: a client that keeps to itself, and what aiohttp raises, in words."""
+"""The HTTP client that sinks share, and sentences for the errors that aiohttp raises."""
 
 import errno
 import ssl
@@ -10,17 +10,17 @@ import aiohttp
 
 from sinks import _network
 
-BROKEN = "it broke the connection off"
-HUNG_UP = "it hung up without an answer"
+BROKEN = "it closed the connection early"
+HUNG_UP = "it closed the connection without an answer"
 _CONNECT_WITHIN = 5.0
 _IDLE = 4.0
-"""Many servers hang up after five idle seconds; who comes then finds the line dead."""
+"""Many servers close a connection that is idle for five seconds, so close ours earlier."""
 
 
 def client(
     connections: int, headers: Mapping[str, str] | None = None, **options: Any
 ) -> aiohttp.ClientSession:
-    """At most so many connections, of its own: no cookies, no proxy from the environment."""
+    """A session with at most *connections*; no cookies, no proxy from the environment."""
     agent = {"User-Agent": f"scheduled-events-bridge/{version('scheduled-events-bridge')}"}
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=connections, keepalive_timeout=_IDLE),
@@ -33,12 +33,12 @@ def client(
 
 
 def why(error: BaseException) -> str:
-    """Why a request had no answer, to follow the receiver's address and a colon."""
+    """Why a request got no answer; the caller puts the receiver's address and a colon before it."""
     return _network.why(error, _REASONS)
 
 
 def _system(error: OSError) -> str:
-    """What a connection met later, aiohttp puts into an error of its own."""
+    """What happens to an open connection comes wrapped in an error of aiohttp."""
     if isinstance(error.__cause__, ssl.SSLError):
         return why(error.__cause__)
     if error.errno in {errno.ECONNRESET, errno.EPIPE}:
@@ -49,17 +49,17 @@ def _system(error: OSError) -> str:
 _REASONS: _network.Reasons = {
     aiohttp.ClientConnectorCertificateError: lambda error: why(error.certificate_error),
     aiohttp.ClientHttpProxyError: lambda error: (
-        f"the proxy answered {error.status} instead of connecting us"
+        f"the proxy answered {error.status} instead of connecting"
     ),
     aiohttp.ClientProxyConnectionError: lambda error: (
-        f"its proxy cannot be reached: {why(error.os_error)}"
+        f"the proxy cannot be reached: {why(error.os_error)}"
     ),
     aiohttp.ClientConnectorError: lambda error: why(error.os_error),
     aiohttp.ServerDisconnectedError: HUNG_UP,
-    aiohttp.ClientResponseError: "what it answers is not HTTP that can be read",
+    aiohttp.ClientResponseError: "its answer is not valid HTTP",
     TimeoutError: f"no connection within {_CONNECT_WITHIN:g} s",
     ConnectionError: BROKEN,
     OSError: _system,
-    # Words of others may hold a URL, and with it a secret.
+    # The error's text may contain a URL, and a URL may contain a secret.
     Exception: lambda error: type(error).__name__,
 }

@@ -1,4 +1,4 @@
-"""Blocking calls one after the other, in a thread that nobody has to wait for."""
+"""Runs blocking calls one after the other, in threads that never delay the end of the process."""
 
 import asyncio
 import threading
@@ -14,8 +14,8 @@ class Lane:
     """Runs one call at a time, each in a daemon thread of its own.
 
     A call that hangs (a dead file server, a reader that does not read) can be cancelled as far as
-    its caller goes; the thread cannot. It keeps the lane until it is done, so nothing overtakes it,
-    and being a daemon it never keeps the process from leaving, as `asyncio.to_thread` would.
+    its caller goes; the thread cannot. The next call waits until it is done, so order is kept.
+    A daemon thread does not keep the process from ending, as `asyncio.to_thread` would.
     """
 
     def __init__(self) -> None:
@@ -26,14 +26,14 @@ class Lane:
             with suppress(Exception):
                 await asyncio.wrap_future(before)
         mine: Future[T] = Future()
-        mine.set_running_or_notify_cancel()  # from here on cancelling it does nothing
+        mine.set_running_or_notify_cancel()  # it can no longer be cancelled
         self._running = mine
         threading.Thread(target=self._do, args=(call, mine), name="sink-lane", daemon=True).start()
         return await asyncio.wrap_future(mine)
 
     def _do(self, call: Callable[[], T], mine: Future[T]) -> None:
-        # A method, so that the thread keeps its lane alive for those who come after it.
+        # A method, so that the thread keeps a reference to its lane.
         try:
             mine.set_result(call())
-        except BaseException as error:  # noqa: BLE001  whoever awaits it gets it
+        except BaseException as error:  # noqa: BLE001  the caller awaits it and gets it
             mine.set_exception(error)

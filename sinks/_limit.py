@@ -1,4 +1,4 @@
-"""How long one batch may take: results come before the bridge stops waiting for them."""
+"""The time limit of one batch: a sink answers before the bridge stops waiting."""
 
 from bridge.plugins import SinkSettings
 
@@ -6,5 +6,5 @@ _OF_TIMEOUT = 0.9
 
 
 def batch_limit(settings: SinkSettings) -> float:
-    """Seconds for one batch, and for connecting: most of `retry.timeout`."""
+    """The limit for one batch, and for connecting, in seconds: most of `retry.timeout`."""
     return settings.retry.timeout * _OF_TIMEOUT

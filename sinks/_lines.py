@@ -17,16 +17,16 @@ log = logging.getLogger(__name__)
 _FLAGS = os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0)
 _BLOCK = 4096
 _ENOUGH = 8
-"""Bytes by which a line is known."""
+"""How many of its first bytes identify a line."""
 _STAMP = "%Y%m%dT%H%M%S.%fZ"
 _STAMPED = r"\.\d{8}T\d{6}\.\d{6}Z"
 
 
 @dataclass(frozen=True, slots=True)
 class LineFile:
-    """Opened anew for each batch, so that whoever renames or deletes it meanwhile does no harm.
+    """Opened for each batch, so it may be renamed or deleted between two batches.
 
-    One process writes it. Every method may raise OSError.
+    Only one process may write it. Every method may raise OSError.
     """
 
     path: Path
@@ -36,15 +36,15 @@ class LineFile:
     fsync: bool
     mode: int
     head: bytes
-    """How each line begins; empty when that is not known."""
+    """What each line begins with; empty when that is not known."""
 
     def prepare(self) -> None:
-        """Create the file if need be, and cut off a line that a crash left unfinished."""
+        """Create the file if it is missing, and cut off a line that a crash left unfinished."""
         with self._opened(self.path.resolve()):
             pass
 
     def append(self, lines: bytes) -> None:
-        """Put whole lines at the end: all of them, or none and an OSError."""
+        """Append whole lines: all of them, or none and an OSError."""
         path = self.path.resolve()
         with self._opened(path) as descriptor:
             due = self._due(os.fstat(descriptor), len(lines))
@@ -54,7 +54,7 @@ class LineFile:
             self._write(descriptor, lines)
 
     def inspect(self) -> bool:
-        """Whether the file is there; raises as `append` would, and changes nothing."""
+        """Whether the file exists. Raises as `append` would, and changes nothing."""
         try:
             descriptor = os.open(self.path, _FLAGS)
         except FileNotFoundError:
@@ -96,13 +96,13 @@ class LineFile:
             os.write(descriptor, b"\n")
         elif end < before.st_size:
             os.ftruncate(descriptor, end)
-            # Cutting is not writing: the age of what stays is told by its last write.
+            # Keep the time of the last write: rotation by age depends on it.
             os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
     def _end_of_lines(self, descriptor: int) -> int | None:
-        """Where the last whole line ends; None when nobody knows whose the rest is.
+        """Where the last whole line ends; None when the rest may belong to another program.
 
-        Raises OSError when the rest cannot be ours to cut.
+        Raises OSError when the rest is certainly not ours.
         """
         end = _last_newline(descriptor)
         os.lseek(descriptor, end, os.SEEK_SET)
@@ -118,9 +118,9 @@ class LineFile:
         """Whether to rotate before *more* bytes are written.
 
         Time is cut into periods of `max_age` from 1970 on (1d: at midnight UTC), and a file holds
-        the writes of one. So the last write tells all, also after a restart. A birth time is not
-        to be had everywhere, and the first CloudEvent's `time` may be old when a backlog goes out:
-        each batch would then make a file, and `keep` would throw the backlog away.
+        the writes of one. So the last write is enough, also after a restart. A birth time is not
+        available everywhere, and the first CloudEvent's `time` may be old when a backlog goes out:
+        each batch would then start a file, and `keep` would delete the backlog.
         """
         if not status.st_size:
             return False
@@ -135,10 +135,10 @@ class LineFile:
         try:
             path.rename(name)
         except OSError as error:
-            # A directory that is not ours, a reader on Windows: news matters more than tidiness.
+            # No rights in the directory, a reader on Windows: writing matters more than rotating.
             log.warning("file.rotation_failed", extra={"path": str(path), "error": error.strerror})
             return
-        with suppress(OSError):  # such as a file that is being read, on Windows: next time, then
+        with suppress(OSError):  # such as a file that is being read, on Windows
             self._prune(path)
         self._sync(path.parent)
 
@@ -157,7 +157,7 @@ class LineFile:
             if self.fsync:
                 os.fsync(descriptor)
         except OSError:
-            with suppress(OSError):  # then the next one to open it cuts the unfinished line
+            with suppress(OSError):  # opening the file again cuts the unfinished line
                 if os.fstat(descriptor).st_size > start:
                     os.ftruncate(descriptor, start)
             raise
@@ -172,14 +172,14 @@ class LineFile:
         try:
             os.fsync(descriptor)
         except OSError as error:
-            if error.errno != errno.EINVAL:  # some network file systems have no such thing
+            if error.errno != errno.EINVAL:  # some network file systems do not support it
                 raise
         finally:
             os.close(descriptor)
 
 
 def _last_newline(descriptor: int) -> int:
-    """How many bytes there are up to the last line feed and with it."""
+    """How many bytes there are up to and including the last line feed."""
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
         raise OSError(None, "it is not a regular file")

@@ -1,4 +1,4 @@
-"""What sockets and TLS raise, in words to follow the far side's address and a colon."""
+"""Sentences for what sockets and TLS raise; the caller puts the address and a colon first."""
 
 import ssl
 from collections.abc import Callable, Mapping
@@ -6,11 +6,11 @@ from socket import gaierror
 from typing import Any
 
 Reasons = Mapping[type[BaseException], str | Callable[[Any], str]]
-"""What a kind of error means: one sentence for all of them, or one for each."""
+"""What a kind of error means: a sentence, or a function that makes one."""
 
 
 def why(error: BaseException, own: Reasons | None = None) -> str:
-    """The most exact kind speaks; where *own* has the same kind, that one."""
+    """Use the most specific kind; *own* comes before the usual reasons."""
     reasons = {**_USUAL, **(own or {})}
     for kind in type(error).__mro__:
         if kind in reasons:
@@ -31,10 +31,10 @@ def _certificate(error: ssl.SSLCertVerificationError) -> str:
 def _tls(error: ssl.SSLError) -> str:
     reason = error.reason or ""
     if reason in {"WRONG_VERSION_NUMBER", "PACKET_LENGTH_TOO_LONG"} or "RECORD_LAYER" in reason:
-        return "it does not speak TLS there"
+        return "it does not use TLS on this port"
     if "ALERT" in reason:
         said = reason.partition("ALERT_")[2].replace("_", " ").lower()
-        return f"it refuses our side of TLS ({said or reason}); is a client certificate needed?"
+        return f"it rejects our TLS ({said or reason}); does it need a client certificate?"
     return f"TLS failed: {reason or _itself(error)}"
 
 

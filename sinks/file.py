@@ -1,4 +1,4 @@
-"""CloudEvents in a file, one a line in any format, rotated by size and age."""
+"""The sink `file`: CloudEvents in a file, one per line in any format, rotated by size and age."""
 
 import re
 import tempfile
@@ -32,13 +32,13 @@ _MODE = r"^0?[67][0-7]{2}$"
 
 
 class FileSettings(SinkSettings):
-    """Where the file is, when it is rotated, and who may read it."""
+    """The file, when to rotate it, and who may read it."""
 
     type: Literal["file"]
-    path: str = Field(min_length=1, description="may hold {vm_name} and its like")
-    max_size: Size = Field(104857600, description="rotate before it grows larger; 0B: never")
+    path: str = Field(min_length=1, description="may contain {vm_name} and so on")
+    max_size: Size = Field(104857600, description="rotate before it exceeds this size; 0B: never")
     max_age: Duration = Field(86400.0, description="rotate at each full 1d, 1h … in UTC; 0s: never")
-    keep: int = Field(7, ge=0, description="how many rotated files stay")
+    keep: int = Field(7, ge=0, description="how many rotated files to keep")
     fsync: bool = Field(default=True, description="a CloudEvent is delivered once it is on disk")
     mode: str = Field("0640", pattern=_MODE, description="permissions of a new file, in quotes")
 
@@ -51,7 +51,7 @@ class FileSettings(SinkSettings):
     @classmethod
     def _octal(cls, mode: object) -> object:
         if not isinstance(mode, str) or not re.match(_MODE, mode):
-            raise ValueError('a mode is written in quotes, as "0640", and lets the owner write')
+            raise ValueError('must be in quotes, as in "0640", and let the owner write')
         return mode
 
     def describe(self) -> str:
@@ -60,7 +60,7 @@ class FileSettings(SinkSettings):
         return f"appends CloudEvents as {self.words} lines to {self.path} ({rotated})"
 
 
-# A write that hangs outlives the session that began it, and the next one must not overtake it.
+# A write that hangs outlives its session, and the next session must not overtake it.
 _lanes: WeakValueDictionary[Path, Lane] = WeakValueDictionary()
 
 
@@ -86,7 +86,7 @@ async def _check(settings: FileSettings, place: Place) -> str:
 
 
 def _prove(file: LineFile) -> str:
-    """Touch nothing that a running bridge may be writing, and leave nothing behind."""
+    """Do not touch a file that a running bridge may write, and leave no file behind."""
     exists = file.inspect()
     directory = file.path.parent
     while not directory.exists():

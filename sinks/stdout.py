@@ -1,4 +1,4 @@
-"""CloudEvents on stdout, one a line, as JSON unless another format is asked for."""
+"""The sink `stdout`: CloudEvents on stdout, one per line, as JSON or in another format."""
 
 import os
 import sys
@@ -32,7 +32,7 @@ class StdoutSettings(SinkSettings):
 
 
 class _Pipe:
-    """A stream that gets whole lines only, however often a write is cut short."""
+    """A stream that gets whole lines only, even when a write is interrupted."""
 
     def __init__(self, descriptor: int) -> None:
         self.lane = Lane()
@@ -40,7 +40,7 @@ class _Pipe:
         self._rest = b""
 
     def write(self, lines: Sequence[bytes], stop: threading.Event) -> list[Result]:
-        """Write until all is done or *stop* is set; a line that was begun is finished first."""
+        """Write until all is done or *stop* is set, but finish a line that was started."""
         results: list[Result] = []
         try:
             for line in lines:
@@ -65,19 +65,19 @@ class _Pipe:
 
 def _reason(error: OSError) -> str:
     if isinstance(error, BrokenPipeError):
-        return "nobody reads it any more"
+        return "its reader has closed it"
     if isinstance(error, BlockingIOError):
         return "its reader is too slow"
     return error.strerror or str(error)
 
 
-# An unfinished line outlives the session that began it, and all sinks of this type share stdout.
+# An unfinished line outlives its session, and all sinks of this type share stdout.
 _pipes: WeakKeyDictionary[TextIO, _Pipe] = WeakKeyDictionary()
 
 
 def _stdout() -> _Pipe:
     stream = sys.__stdout__
-    # Never descriptor 1 as such: in a process started without stdout, another file may own it.
+    # Never use descriptor 1 directly: without stdout, it may belong to another file.
     if stream is None:
         raise Unavailable("stdout is closed")
     try:

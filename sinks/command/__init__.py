@@ -1,6 +1,6 @@
-"""A program of your own for each CloudEvent: fed on stdin, judged by its exit code.
+"""The sink `command`: runs your program for each CloudEvent and reads its exit code.
 
-Read `settings`, then `delivery` (a batch), `process` (one run), `environment` (what a run is told)
+Read `settings`, then `delivery` (a batch), `process` (one run), `environment` (its variables)
 and `errors` (what its exit code means).
 """
 

@@ -1,4 +1,4 @@
-"""A batch as runs of the command, so many at once as the settings say, one result for each."""
+"""Delivers a batch: one run for each CloudEvent, `concurrency` at a time, one result for each."""
 
 import asyncio
 import time
@@ -6,19 +6,19 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 
 from bridge.plugins import CloudEvent, Place, Rejected, Result, Send, Unavailable, open_format
-from sinks.command.environment import surroundings, variables
+from sinks.command.environment import base_environment, variables
 from sinks.command.errors import judge, not_started
 from sinks.command.process import Task, find_program, run
 from sinks.command.settings import CommandSettings
 
 _WORTH_HIDING = 6
-"""What is shorter is no secret, and would make holes in every word."""
+"""Shorter values are not hidden: hiding them would make holes in ordinary words."""
 
 
 @asynccontextmanager
 async def open_sink(settings: CommandSettings, _place: Place) -> AsyncGenerator[Send]:
-    """Raises `Unavailable` when the program is not there."""
-    find_program(settings, surroundings(settings))
+    """Raises `Unavailable` when the program does not exist."""
+    find_program(settings, base_environment(settings))
     form, room = open_format(settings), asyncio.Semaphore(settings.concurrency)
 
     async def one(cloudevent: CloudEvent, body: bytes | Rejected) -> Result:
@@ -38,7 +38,7 @@ async def open_sink(settings: CommandSettings, _place: Place) -> AsyncGenerator[
 
 async def _attempt(settings: CommandSettings, cloudevent: CloudEvent, body: bytes) -> Result:
     try:
-        env = surroundings(settings)
+        env = base_environment(settings)
         argv = [find_program(settings, env), *settings.argv[1:]]
         env |= variables(cloudevent, time.time())
         ended = await run(Task(argv, body, env, settings.cwd), settings.timeout)

@@ -1,4 +1,4 @@
-"""The environment of a command: what every run has, and a scheduled event as `EVENT_*`."""
+"""The environment of a run: what every run gets, and the scheduled event as `EVENT_*`."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -25,10 +25,10 @@ _DATA = {
 }
 
 
-def surroundings(settings: CommandSettings) -> dict[str, str]:
-    """What is the same for every run; files are read again, for they may have changed.
+def base_environment(settings: CommandSettings) -> dict[str, str]:
+    """What is the same for every run. Files are read each time: they may have changed.
 
-    Raises `Unavailable` when one cannot be used.
+    Raises `Unavailable` when one of them cannot be used.
     """
     try:
         own = {name: secret.get() for name, secret in settings.env.items()}
@@ -36,12 +36,12 @@ def surroundings(settings: CommandSettings) -> dict[str, str]:
         raise Unavailable(f"env: cannot read a file: {error}") from error
     for name, text in own.items():
         if "\0" in text:
-            raise Unavailable(f"env: {name} holds a NUL character")
+            raise Unavailable(f"env: {name} contains a NUL character")
     return {**plain_environment(), **own}
 
 
 def variables(cloudevent: CloudEvent, now: float) -> dict[str, str]:
-    """All of them for every CloudEvent; one that has nothing to tell is empty."""
+    """Every CloudEvent gets all variables; a variable without a value is empty."""
     data = cloudevent.data
     observer = data.get("observer") or {}
     told = {name: _text(data.get(key)) for name, key in _DATA.items()}
@@ -58,7 +58,7 @@ def variables(cloudevent: CloudEvent, now: float) -> dict[str, str]:
 
 
 def _text(value: object) -> str:
-    """As a shell would write it; what the system cannot pass on is left out."""
+    """The value as a shell would write it, without characters that the system cannot pass on."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -68,7 +68,7 @@ def _text(value: object) -> str:
 
 
 def _joined(names: Sequence[object]) -> str:
-    """As many whole names as there is room for."""
+    """As many whole names as fit."""
     kept, room = [], LONGEST
     for name in map(_text, names):
         room -= len(name) + 1
@@ -79,7 +79,7 @@ def _joined(names: Sequence[object]) -> str:
 
 
 def _left(data: Mapping[str, Any], now: float) -> str:
-    """Whole seconds until Azure goes ahead, as of now: what was told may have waited."""
+    """Whole seconds from now until Azure proceeds; the CloudEvent may have waited in a queue."""
     due = data.get("notBefore")
     if data.get("status") != "Scheduled" or not due:
         return ""

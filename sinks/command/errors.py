@@ -1,4 +1,4 @@
-"""What became of a run, in our words: by its exit code, or by what kept it from starting."""
+"""The result of a run: from its exit code, or from the error that kept it from starting."""
 
 import signal
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ _LATER = 75
 
 
 def judge(ended: Ended, settings: CommandSettings, hidden: Sequence[str] = ()) -> Result:
-    """What an exit code means, with the end of the output, in which *hidden* is not shown."""
+    """What an exit code means, with the end of the output, in which *hidden* is masked."""
     output = _without(hidden, ended).strip()
     said = f": {output}" if output else ""
     code, approves = ended.code, settings.then == "approve"
@@ -24,12 +24,12 @@ def judge(ended: Ended, settings: CommandSettings, hidden: Sequence[str] = ()) -
     if code < 0:
         return Unavailable(f"it was ended by {_signal(-code)}{said}")
     if code == _LATER:
-        return Unavailable(f"it asks for another time (exit code {_LATER}){said}")
+        return Unavailable(f"it asks to be run again later (exit code {_LATER}){said}")
     return Rejected(f"exit code {code}{said}")
 
 
 def not_started(error: OSError, program: str) -> Unavailable:
-    """Why the system does not run *program*."""
+    """Why the system cannot run *program*."""
     return Unavailable(f"{program} cannot be run: {error.strerror or error}")
 
 
@@ -39,7 +39,7 @@ def _without(hidden: Sequence[str], ended: Ended) -> str:
         output = output.replace(text, "***")
     if len(ended.output) < KEPT:
         return output
-    # What is kept may begin in the middle of one.
+    # What is kept may begin in the middle of a secret.
     ends = (text[-size:] for text in hidden for size in range(2, min(len(text), KEPT)))
     half = max((end for end in ends if output.startswith(end)), key=len, default="")
     return f"***{output[len(half) :]}" if half else output

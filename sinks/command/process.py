@@ -1,4 +1,4 @@
-"""One run of a command: found, started, fed, listened to, and never left behind."""
+"""One run of a command: starts it, feeds it, reads its output, and always ends it."""
 
 import asyncio
 import math
@@ -15,13 +15,13 @@ from sinks.command.settings import GRACE, CommandSettings
 KEPT = 4000
 """Bytes of the output's end that are kept."""
 _LINGER = 0.5
-"""Seconds for the last words of a command that has ended; a daemon of its may hold the pipe."""
+"""Seconds to read the rest of the output after the end; a child may keep the pipe open."""
 _LOOK = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What is run, with what on stdin."""
+    """What to run, and what to put on stdin."""
 
     argv: Sequence[str]
     body: bytes
@@ -31,14 +31,14 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How it ended, None when it took too long; a signal is a negative code."""
+    """The exit code, None when it took too long; a signal is a negative code."""
 
     code: int | None
     output: bytes
 
 
 class _Child(asyncio.SubprocessProtocol):
-    """What the event loop tells us about a process."""
+    """What the event loop reports about a process."""
 
     def __init__(self) -> None:
         loop = asyncio.get_running_loop()
@@ -51,7 +51,7 @@ class _Child(asyncio.SubprocessProtocol):
         self.output = (self.output + data)[-KEPT:]
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
-        """One that does not read what it is given is free to do so."""
+        """A program need not read its stdin."""
         del exc
         if fd == 1 and not self.silent.done():
             self.silent.set_result(None)
@@ -62,23 +62,23 @@ class _Child(asyncio.SubprocessProtocol):
 
 
 def find_program(settings: CommandSettings, env: Mapping[str, str]) -> str:
-    """Where the program is. Raises `Unavailable` with what an operator has to correct."""
+    """Where the program is. Raises `Unavailable` with what the operator has to correct."""
     name = settings.argv[0]
     if not Path(settings.cwd).is_dir():
         raise Unavailable(f"cwd: {settings.cwd} is not a directory")
     if found := shutil.which(name, path=env.get("PATH", "")):
         return found
     if not Path(name).is_absolute():
-        raise Unavailable(f"argv: there is no program {name} on PATH ({env.get('PATH', '')})")
+        raise Unavailable(f"argv: program {name} is not on PATH ({env.get('PATH', '')})")
     if not Path(name).exists():
-        raise Unavailable(f"argv: there is no {name}")
-    raise Unavailable(f"argv: {name} is not a program that may be run by this user")
+        raise Unavailable(f"argv: {name} does not exist")
+    raise Unavailable(f"argv: {name} is not a program that this user may run")
 
 
 async def run(task: Task, timeout: float) -> Ended:
-    """Run it to its end, or stop it after *timeout* seconds. Raises OSError if it cannot start.
+    """Run the command, or stop it after *timeout* seconds. Raises OSError if it cannot start.
 
-    Cancelled, it stops the command and all that this has started before it obeys.
+    When cancelled, it first stops the command and everything that the command started.
     """
     transport, child = await _started(task)
     try:
@@ -96,7 +96,7 @@ async def run(task: Task, timeout: float) -> Ended:
 
 
 async def _started(task: Task) -> tuple[asyncio.SubprocessTransport, _Child]:
-    """Not even a cancellation at the wrong moment leaves a process that nobody knows."""
+    """Start it so that no cancellation, at whatever moment, leaves a process running."""
     starting = asyncio.ensure_future(_start(task))
     try:
         return await asyncio.shield(starting)
@@ -134,14 +134,14 @@ async def _close(transport: asyncio.SubprocessTransport, child: _Child) -> None:
         if not child.exited.done():
             await _stop(transport.get_pid(), child)
     finally:
-        # What nobody reads would keep it open; one that has nothing left is closed already.
+        # Unread output would keep the pipe open; a pipe that was read to its end is closed.
         if _stdin(transport).get_write_buffer_size():
             _stdin(transport).abort()
         transport.close()
 
 
 async def _stop(leader: int, child: _Child) -> None:
-    """Ask all of them to end; who has not after a moment, or when we are hurried, is ended."""
+    """Ask all processes to end; kill those that do not within a moment, or when cancelled."""
     end_group(leader, at_once=False)
     try:
         async with asyncio.timeout(GRACE):
@@ -156,7 +156,7 @@ async def _stop(leader: int, child: _Child) -> None:
 
 
 async def _left_by_all(leader: int) -> None:
-    """Nobody tells us of the end of a process that is not our child."""
+    """The system does not report the end of a process that is not our child."""
     for _ in range(math.ceil(GRACE / _LOOK)):
         if not group_lives(leader):
             return

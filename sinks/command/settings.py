@@ -1,4 +1,4 @@
-"""The keys of the command sink: what is run, where, with what, and for how long."""
+"""The keys of the sink `command`: what to run, where, with what, and for how long."""
 
 import os
 from typing import Annotated, Literal
@@ -8,20 +8,20 @@ from pydantic import AfterValidator, Field, StringConstraints, field_validator
 from bridge.plugins import Duration, Secret, SinkSettings, write_duration
 
 GRACE = 2.0
-"""Seconds between the request to end and the end, for a command that takes too long."""
+"""Seconds that a command which takes too long gets to end by itself."""
 _SLACK = 15.0
 _OURS = "EVENT_"
 
 
 def _whole(text: str) -> str:
     if "\0" in text:
-        raise ValueError("no argument may hold a NUL character")
+        raise ValueError("an argument must not contain a NUL character")
     return text
 
 
 def _foreign(name: str) -> str:
     if name.upper().startswith(_OURS):
-        raise ValueError(f"{name} is taken: variables that begin with {_OURS} tell of the event")
+        raise ValueError(f"{name} is reserved: names that begin with {_OURS} describe the event")
     return name
 
 
@@ -34,7 +34,7 @@ Name = Annotated[
 
 
 class CommandSettings(SinkSettings):
-    """What is run for each CloudEvent, and what its success means."""
+    """What to run for each CloudEvent, and what success means."""
 
     type: Literal["command"]
     argv: list[Argument] = Field(
@@ -42,10 +42,10 @@ class CommandSettings(SinkSettings):
         max_length=256,
         description="the program (an absolute path, or a name on PATH) and its arguments; no shell",
     )
-    env: dict[Name, Secret] = Field({}, description="more variables, each a text or {file: PATH}")
-    cwd: str = Field("/", description="the directory in which it runs, an absolute path")
-    timeout: Duration = Field(300.0, gt=0, description="how long it may run; then it is stopped")
-    concurrency: int = Field(1, ge=1, le=64, description="how many may run at once")
+    env: dict[Name, Secret] = Field({}, description="more variables, each text or {file: PATH}")
+    cwd: str = Field("/", description="the working directory, an absolute path")
+    timeout: Duration = Field(300.0, gt=0, description="how long a run may take")
+    concurrency: int = Field(1, ge=1, le=64, description="how many may run at the same time")
     then: Literal["approve"] | None = Field(
         None, description="approve: exit code 0 casts this VM's vote"
     )
@@ -54,25 +54,25 @@ class CommandSettings(SinkSettings):
     @classmethod
     def _program(cls, argv: list[str]) -> list[str]:
         program = argv[0]
-        if not program or (os.path.dirname(program) and not os.path.isabs(program)):  # noqa: PTH117, PTH120  a name alone is no path
-            raise ValueError("the program is an absolute path, or a name that is found on PATH")
+        if not program or (os.path.dirname(program) and not os.path.isabs(program)):  # noqa: PTH117, PTH120  a bare name is not a path
+            raise ValueError("the program must be an absolute path, or a name on PATH")
         return argv
 
     @field_validator("cwd")
     @classmethod
     def _absolute(cls, cwd: str) -> str:
         if not os.path.isabs(cwd) or "\0" in cwd:  # noqa: PTH117  the text is kept as it is
-            raise ValueError("the directory is an absolute path")
+            raise ValueError("the directory must be an absolute path")
         return cwd
 
     @property
     def largest_batch(self) -> int:
-        """What is settled together begins together: nobody waits for a place in the queue."""
+        """A batch is no larger than what may run at the same time, so no run waits for another."""
         return self.concurrency
 
     @property
     def longest_send(self) -> float:
-        """The sink keeps the time itself; a drain cut short at a third of the notice is none."""
+        """The sink keeps its own time: a drain must not be cut short at a third of the notice."""
         return self.timeout + GRACE + _SLACK
 
     def describe(self) -> str:

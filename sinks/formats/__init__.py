@@ -1,1 +1,1 @@
-"""Formats: pure encoders that say a CloudEvent in the words of another world."""
+"""Formats: pure encoders that write a CloudEvent as another product expects it."""

@@ -1,4 +1,4 @@
-"""How people read it: text from outside on one safe line, times in UTC, spans, lists of names."""
+"""Text for people: foreign text on one safe line, times in UTC, durations, lists of names."""
 
 import re
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ _PLAIN_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 
 
 def clean(value: object, most: int) -> str:
-    """One line of at most *most* characters: no controls, nothing unseen, no call to everybody."""
+    """One line of at most *most* characters: no control or invisible characters, no mentions."""
     text = str(value)[: most * 4]
     text = _BREAKS.sub(" ", _UNSEEN.sub("", text)).strip()
     return cut(_MENTION.sub("@\u200b", text), most)
@@ -36,7 +36,7 @@ def list_names(names: Sequence[object], more: int = 0) -> str:
 
 
 def read_moment(text: object) -> datetime | None:
-    """A time that means something; .NET writes the year 1 for none."""
+    """A real time, else None; .NET writes the year 1 for "no time"."""
     try:
         moment = datetime.fromisoformat(str(text))
     except ValueError:
@@ -49,7 +49,7 @@ def say_moment(moment: datetime) -> str:
 
 
 def say_span(seconds: float) -> str:
-    """`40 s`, `15 min`, `3 h 20 min`, `5 days`: as exact as somebody in a hurry needs it."""
+    """`40 s`, `15 min`, `3 h 20 min`, `5 days`: exact enough to act on."""
     if seconds < 119.5:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
@@ -69,6 +69,6 @@ def say_due(moment: datetime, now: datetime) -> str:
 
 
 def command(verb: str, event_id: object) -> str | None:
-    """What to type; None for an id that nobody should paste into a shell."""
+    """What to type; None for an id that is not safe to paste into a shell."""
     text = str(event_id)
     return f"seb {verb} {text}" if _PLAIN_ID.fullmatch(text) else None

@@ -1,4 +1,4 @@
-"""A CloudEvent, opened once and read safely: what every SIEM format takes its fields from."""
+"""A CloudEvent, parsed once and read safely: the SIEM formats take their fields from it."""
 
 import re
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ def product_version() -> str:
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What a CloudEvent says. Whatever is absent, empty or of an odd type reads as None."""
+    """The contents of a CloudEvent. A field that is absent, empty or of another type is None."""
 
     cloudevent: CloudEvent
     attributes: dict[str, Any]
@@ -52,7 +52,7 @@ class News:
 
     @property
     def vm(self) -> str:
-        """The VM that speaks."""
+        """The VM that published it."""
         return text(self.observer.get("vm")) or str(self.attributes["observer"])
 
     @property
@@ -74,7 +74,7 @@ class News:
 
     @property
     def is_cut(self) -> bool:
-        """Whether the CloudEvent itself had no room for everything."""
+        """Whether the CloudEvent itself was shortened."""
         return any(name in self.data for name in ("resourcesTruncated", "pendingTruncated"))
 
     def text(self, name: str) -> str | None:
@@ -101,7 +101,7 @@ class News:
         return [each for each in found if each]
 
     def moment(self, name: str) -> int | None:
-        """A time in milliseconds since 1970; the year 1, .NET's word for "no time", is none."""
+        """A time in milliseconds since 1970; None for the year 1, .NET's "no time"."""
         return _milliseconds(self.text(name))
 
 
@@ -113,7 +113,7 @@ def read(cloudevent: CloudEvent) -> News:
         cloudevent=cloudevent,
         attributes=attributes,
         data=data,
-        observer=about if isinstance(about, dict) else data,  # the source speaks of its own VM
+        observer=about if isinstance(about, dict) else data,  # the source is about its own VM
         kind=kind_of(cloudevent),
         class_id=class_id(cloudevent),
         severity=severity(cloudevent),

@@ -1,4 +1,4 @@
-"""The parts that sentences are made of: what Azure does, to which VMs, when, and who says so."""
+"""The parts of sentences: what Azure does, to which VMs, when, and who reports it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _OVER = frozenset({"started", "completed", "canceled"})
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """What a CloudEvent says, in phrases."""
+    """The contents of a CloudEvent, as phrases."""
 
     kind: str
     now: datetime
@@ -35,14 +35,14 @@ class Story:
 
     @property
     def what(self) -> str:
-        """`Reboot of web-1`; an approval may be for an event that nobody here knows."""
+        """`Reboot of web-1`; an approval may be for an event that this bridge does not know."""
         if not self.data.get("eventType"):
             return f"scheduled event {self.word('eventId')}"
         return f"{self.word('eventType')} of {self.vms}"
 
     @property
     def does(self) -> str:
-        """`reboot web-1`, and for what Azure may invent `carry out Defragment on web-1`."""
+        """`reboot web-1`, and for a new event type `carry out Defragment on web-1`."""
         known = _DOES.get(str(self.data.get("eventType")).casefold())
         if known is None:
             return f"carry out {self.word('eventType')} on {self.vms}"
@@ -73,7 +73,7 @@ class Story:
 
 
 def list_facts(story: Story) -> tuple[tuple[str, str], ...]:
-    """What is known, each with its name."""
+    """The known facts, each with its name."""
     data = story.data
     facts = (
         ("Event", clean(data.get("eventId") or "", 128)),

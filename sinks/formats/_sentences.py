@@ -1,4 +1,4 @@
-"""One plain sentence for each CloudEvent, for a human at 3 a.m.: what, which VM, when, why.
+"""One plain sentence for each CloudEvent, readable at 3 a.m.: what, which VM, when, why.
 
 It reads the CloudEvent and nothing else: "in 15 min" counts from the CloudEvent's own `time`.
 """
@@ -13,7 +13,7 @@ from sinks.formats._phrases import LONGEST_WORD, Story, list_facts
 
 LONGEST_QUOTE = 500
 _ANYBODY = "any"
-"""Who is missing where one approval is enough, and there is none."""
+"""Who is missing when one approval is enough and none has arrived."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Text that fits: in one line, in so many bytes, in whole characters."""
+"""Text that fits: on one line, into a number of bytes, in whole characters."""
 
 import json
 import re
@@ -45,13 +45,13 @@ def filled(value: Any) -> Any:
 
 
 def as_json(value: Any) -> bytes:
-    """One line of JSON, for whichever characters a reader takes to end a line."""
+    """One line of JSON, whatever characters a reader takes for the end of a line."""
     written = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return written.translate(_LINE_ENDS_IN_JSON).encode()
 
 
 class Pairs:
-    """Collects pairs in order, leaves out what is empty, and remembers what it had to cut."""
+    """Collects pairs in order, leaves out empty ones, and remembers what it had to cut."""
 
     def __init__(self, clean: Callable[[str], str], most: Mapping[str, int], usual: int) -> None:
         self.values: dict[str, str] = {}
@@ -67,7 +67,7 @@ class Pairs:
     def put_names(
         self, key: str, names: Sequence[str], missing: int, label: str | None = None
     ) -> None:
-        """A list with commas; *missing* are those that were gone before it came to us."""
+        """A list with commas; *missing* counts those that were cut before."""
         clean = [self._clean(name) for name in names]
         self._keep(key, ",".join(clean), listed(clean, self._room(key), missing), label)
 

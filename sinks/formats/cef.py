@@ -26,7 +26,7 @@ _CONTROL = re.compile("[\x00-\x09\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _HEADER = str.maketrans({"\\": "\\\\", "|": "\\|"})
 _VALUE = str.maketrans({"\\": "\\\\", "=": "\\=", "\n": "\\n", "\r": "\\r"})
 # In bytes, with escapes: never more than CEF's dictionary gives each key, and in all so little that
-# a line fits into the 8 KiB of a syslog message, whatever a stranger wrote into it.
+# a line fits into the 8 KiB of a syslog message, whatever text comes from outside.
 _MOST = {
     "externalId": 40,
     "act": 63,
@@ -46,12 +46,12 @@ class CefSettings(FormatSettings):
 
 
 def _title(kind: str) -> str:
-    """The same for all CloudEvents of a type, as CEF wants it: the facts stand in the fields."""
+    """The same for all CloudEvents of a type, as CEF requires; the fields have the facts."""
     return _TITLES.get(kind) or kind.replace(".", " ").capitalize()
 
 
 def _escaped(value: str) -> str:
-    """What ends a line becomes the one line end that CEF can say; other control characters go."""
+    """Line ends become the one that CEF can escape; other control characters are removed."""
     return _CONTROL.sub(" ", _LINE_END.sub("\n", value)).strip().translate(_VALUE)
 
 
@@ -91,7 +91,7 @@ def _common(news: News, pairs: Pairs) -> None:
 
 
 def _scheduled_event(news: News, pairs: Pairs) -> None:
-    """What transitions and approvals say of the event that they are about."""
+    """What transitions and approvals say about their scheduled event."""
     missing = news.integer("resourcesTruncated") or 0
     pairs.put("act", news.text("eventType"))
     pairs.put("deviceCustomDate1", news.moment("notBefore"), "notBefore")

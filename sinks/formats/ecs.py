@@ -55,7 +55,7 @@ def _indexable(name: str, value: Any) -> Any:
 CONTENT_TYPE = "application/json; charset=utf-8"
 VERSION = "9.4.0"
 
-_KEYWORD = 1024  # Elasticsearch keeps longer ones, and never finds them
+_KEYWORD = 1024  # Elasticsearch stores longer values but does not index them
 _NANOSECONDS = 1_000_000_000
 _CATEGORIES = {"transition": "host", "approval": "api", "bridge": "configuration"}
 _FINAL = frozenset({"preempt", "terminate"})

@@ -16,7 +16,7 @@ _BETWEEN = "^"  # the default is a tab, which syslog daemons rewrite on the way
 _UNSAYABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029|^]+")
 _TIME_FORMAT = "yyyy-MM-dd'T'HH:mm:ss.SSSZ"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-# So that a line stays within the 4096 bytes that QRadar reads unless told otherwise.
+# A line stays within the 4096 bytes that QRadar reads by default.
 _MOST = {"msg": 900, "resources": 900, "pending": 900, "scope": 250, "reason": 250, "eventId": 128}
 
 
@@ -61,7 +61,7 @@ def _common(news: News, pairs: Pairs) -> None:
 
 
 def _scheduled_event(news: News, pairs: Pairs) -> None:
-    """What transitions and approvals say of the event that they are about."""
+    """What transitions and approvals say about their scheduled event."""
     pairs.put("eventType", news.text("eventType"))
     pairs.put("notBefore", news.text("notBefore"))
     pairs.put_names("resources", news.names("resources"), news.integer("resourcesTruncated") or 0)

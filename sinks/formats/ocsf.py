@@ -147,7 +147,7 @@ def _base_event(news: News) -> dict[str, Any]:
     return _class(0, _OTHER, news.kind)
 
 
-# With each class what it has a place for; all else goes to `unmapped`.
+# The fields of each class; everything else goes to `unmapped`.
 _CLASSES = {
     "transition": (_job_activity, frozenset({"description", "observer"})),
     "approval": (

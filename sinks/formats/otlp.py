@@ -75,7 +75,7 @@ def _data(news: News) -> dict[str, Any]:
 
 
 def _pairs(values: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Keys with a value; what is null has none."""
+    """Keys with a value; null values are left out."""
     named = ((str(name), _value(value)) for name, value in values.items() if value is not None)
     return [{"key": name, "value": value} for name, value in named]
 

@@ -35,22 +35,22 @@ _ACTIONS: dict[str, Action] = {
     "source.degraded": "trigger",
     "source.recovered": "resolve",
 }
-"""What is neither here nor `started` is nothing to wake anybody for."""
+"""Types that are neither here nor `started` do not page anyone."""
 
 
 class PagerDutySettings(FormatSettings):
-    """Whom to page, and what the beginning of a scheduled event means to them."""
+    """Whom to page, and what the start of a scheduled event does to the alert."""
 
     type: Literal["pagerduty"]
     routing_key: Secret = Field(description="the integration key of Events API v2")
     started: Literal["trigger", "acknowledge"] = Field(
         "trigger",
-        description="trigger: paging goes on until the end; acknowledge: it ends when Azure begins",
+        description="trigger: the alert pages until the end; acknowledge: until Azure starts",
     )
 
 
 def choose_action(cloudevent: CloudEvent, started: Action) -> Action | None:
-    """None for what a pager has no use for. What begins unannounced was paged by nobody yet."""
+    """None for what does not concern a pager. An unannounced start has not paged anyone yet."""
     kind = kind_of(cloudevent)
     if kind != "started":
         return _ACTIONS.get(kind)
@@ -60,7 +60,7 @@ def choose_action(cloudevent: CloudEvent, started: Action) -> Action | None:
 def find_key(cloudevent: CloudEvent) -> str:
     """The EventId, the same on every VM that sees the event, so that all of them open one alert.
 
-    Trouble with an approval, and with the source of one VM, is an alert of its own.
+    A failed approval, and a failing source of one VM, each have an alert of their own.
     """
     kind, attributes = kind_of(cloudevent), cloudevent.attributes
     if kind.startswith("source."):
@@ -73,7 +73,7 @@ def find_key(cloudevent: CloudEvent) -> str:
 def _encode(settings: PagerDutySettings, cloudevent: CloudEvent) -> bytes:
     action = choose_action(cloudevent, settings.started)
     if action is None:
-        raise Rejected(f"a pager has no words for {cloudevent.type}")
+        raise Rejected(f"pagerduty cannot express {cloudevent.type}")
     body: dict[str, Any] = {
         "routing_key": read_secret(settings.routing_key, "routing_key"),
         "event_action": action,
@@ -103,7 +103,7 @@ def _payload(cloudevent: CloudEvent) -> dict[str, Any]:
 
 
 def _vm(cloudevent: CloudEvent) -> object:
-    """The first VM that is affected; the one that speaks when none is named."""
+    """The first affected VM; the VM that published it when none is named."""
     resources = cloudevent.data.get("resources") or []
     return (resources and resources[0]) or cloudevent.attributes["observer"]
 

@@ -1,4 +1,4 @@
-"""Slack: a Block Kit message for an incoming webhook, in which nobody can ping or forge a link."""
+"""Slack: a Block Kit message for an incoming webhook; foreign text cannot ping or add links."""
 
 import json
 from typing import Any, Literal

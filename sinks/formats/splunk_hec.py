@@ -25,13 +25,13 @@ _LONGEST = 1024
 
 
 class SplunkHecSettings(FormatSettings):
-    """Where Splunk puts it; what is not given comes from the CloudEvent, or from the token."""
+    """Where Splunk stores it; defaults come from the CloudEvent or from the token."""
 
     type: Literal["splunk-hec"] = "splunk-hec"
-    index: str | None = Field(None, min_length=1, description="else the token's default index")
+    index: str | None = Field(None, min_length=1, description="default: the token's index")
     sourcetype: str = Field("azure:scheduledevents", min_length=1)
-    host: str | None = Field(None, min_length=1, description="else the VM that speaks")
-    source: str | None = Field(None, min_length=1, description="else the CloudEvent's source")
+    host: str | None = Field(None, min_length=1, description="default: the VM that published it")
+    source: str | None = Field(None, min_length=1, description="default: the CloudEvent's source")
 
 
 def _encode(settings: SplunkHecSettings, cloudevent: CloudEvent) -> bytes:

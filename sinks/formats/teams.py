@@ -1,4 +1,4 @@
-"""Microsoft Teams: an Adaptive Card in the envelope that a Workflows webhook takes."""
+"""Microsoft Teams: an Adaptive Card in the envelope that a Workflows webhook expects."""
 
 import json
 from typing import Any, Literal
@@ -7,7 +7,7 @@ from bridge.plugins import CloudEvent, Format, FormatPlugin, FormatSettings, kin
 from sinks.formats._sentences import Told, tell
 
 LARGEST = 28 * 1024
-"""What Teams takes as one message, in bytes; the texts are bounded so that it is never reached."""
+"""The largest message of Teams, in bytes; the texts are short enough never to reach it."""
 UNWANTED = frozenset({"source.snapshot", "bridge.audited"})
 
 _CARD = "application/vnd.microsoft.card.adaptive"
@@ -54,7 +54,7 @@ def _body(told: Told, style: str, origin: str) -> list[dict[str, Any]]:
 
 
 def _text(*runs: dict[str, Any]) -> dict[str, Any]:
-    """A RichTextBlock, for it is the one kind of text in a card that knows no Markdown."""
+    """A RichTextBlock: the only kind of text in a card that is not parsed as Markdown."""
     return {"type": "RichTextBlock", "inlines": list(runs)}
 
 
@@ -63,7 +63,7 @@ def _run(text: str, **looks: Any) -> dict[str, Any]:
 
 
 def _quiet(text: str) -> str:
-    """Break what cards put in for themselves, {{DATE(…)}}, and the tags that mentions stand in."""
+    """Break what a card would expand, {{DATE(…)}}, and the tags of mentions."""
     return text.replace("{{", "{\u200b{").replace("<at", "<\u200bat")
 
 

@@ -1,6 +1,6 @@
-"""A format of your own: a Jinja template, in a sandbox, filled with one CloudEvent.
+"""Your own format: a Jinja template in a sandbox, filled with one CloudEvent.
 
-In a template for JSON whatever is put in is escaped for JSON, so that no text can break out.
+In a template for JSON every value is escaped for JSON, so no text can break out.
 """
 
 import difflib
@@ -22,7 +22,7 @@ from sinks.formats._sentences import tell
 
 MOST_STEPS = 10_000
 FAILURES = (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, RecursionError)
-"""What filling a template may raise, all of it the template's own doing."""
+"""What filling a template may raise; the template causes all of it."""
 _GLOBALS = ("dict", "namespace", "range")
 
 
@@ -31,7 +31,7 @@ class Faulty(ValueError):
 
 
 class Steps:
-    """What all `range` of one filling may yield together, so that loops in loops end too."""
+    """What all `range` calls of one filling may yield together, so that nested loops end too."""
 
     def __init__(self) -> None:
         self._left = MOST_STEPS
@@ -45,7 +45,7 @@ class Steps:
 
 
 class _Written(str):
-    """JSON already; the marks of Jinja's own escaping, which is for HTML, do not count."""
+    """A value that is JSON already; Jinja's own marks are for HTML and do not count."""
 
     __slots__ = ()
 
@@ -54,14 +54,14 @@ class _Sandbox(ImmutableSandboxedEnvironment):
     intercepted_binops = frozenset({"*", "**"})
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
-        """`"x" * 10**9` is one small step for a template."""
+        """Without this, `"x" * 10**9` would be one small step for a template."""
         if operator == "**" or not all(isinstance(side, int | float) for side in (left, right)):
             raise SecurityError(f"{operator} is not allowed here; * multiplies two numbers")
         return super().call_binop(context, operator, left, right)
 
 
 def compile_template(text: str, variables: frozenset[str], *, escaped: bool) -> Template:
-    """Raises `Faulty` for bad syntax and for a name that is none of *variables*."""
+    """Raises `Faulty` for bad syntax and for a name that is not in *variables*."""
     sandbox = _Sandbox(
         undefined=StrictUndefined,
         finalize=_escape if escaped else None,
@@ -104,7 +104,7 @@ def _escape(value: Any) -> Any:
 
 
 LARGEST = 65536
-"""Of a template, in characters, and of what comes out of it, in bytes."""
+"""The limit of a template, in characters, and of its output, in bytes."""
 VARIABLES = frozenset(
     {
         "specversion", "type", "source", "id", "time", "subject", "datacontenttype", "dataschema",
@@ -115,7 +115,7 @@ VARIABLES = frozenset(
 
 
 class TemplateSettings(FormatSettings):
-    """The template, in place or in a file, and what its output is."""
+    """The template, inline or in a file, and the type of its output."""
 
     type: Literal["template"]
     template: str | None = Field(None, min_length=1, max_length=LARGEST)
@@ -123,7 +123,7 @@ class TemplateSettings(FormatSettings):
     content_type: str = Field(
         "application/json",
         pattern=r"^[a-z0-9.+-]+/[a-z0-9.+-]+(; ?[a-z0-9-]+=[A-Za-z0-9._-]+)*$",
-        description="one that ends in json: what is put in is escaped, and the whole is checked",
+        description="if it ends in json, values are escaped and the output is checked",
     )
     _text: str = PrivateAttr("")
 
@@ -133,7 +133,7 @@ class TemplateSettings(FormatSettings):
 
     @model_validator(mode="after")
     def _readable(self) -> Self:
-        """Kept as it was read: a file that changes later counts from the next reload on."""
+        """Read once: a file that changes later takes effect at the next reload."""
         if (self.template is None) == (self.file is None):
             raise ValueError("needs either template or file")
         self._text = _read(self.file) if self.file else self.template or ""
@@ -180,7 +180,7 @@ def _variables(cloudevent: CloudEvent) -> dict[str, Any]:
 
 
 def _fill(template: Template, variables: dict[str, Any]) -> bytes:
-    """Piece by piece, so that a template that runs away is stopped on the way."""
+    """Piece by piece, so that a runaway template is stopped early."""
     filled = b""
     for piece in template.generate(variables):
         filled += piece.encode("utf-8", "replace")

@@ -12,11 +12,11 @@ from bridge.plugins import CloudEvent, Format
 STRUCTURED = b"application/cloudevents+json; charset=UTF-8"
 _FORMAT = JSONFormat()
 _OVERHEAD = 128
-"""What record and batch add to the parts of a record, at most and in bytes, without compression."""
+"""The most bytes that record and batch headers add, without compression."""
 
 
 class Record(NamedTuple):
-    """What the producer sends; the key keeps all news of one scheduled event in one partition."""
+    """A record to send; its key keeps all CloudEvents of a scheduled event in one partition."""
 
     key: bytes
     value: bytes
@@ -24,7 +24,7 @@ class Record(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes, about."""
+        """The approximate size, in bytes."""
         headers = sum(len(name.encode()) + len(value) + 4 for name, value in self.headers)
         return len(self.key) + len(self.value) + headers + _OVERHEAD
 
@@ -34,13 +34,13 @@ def encode(cloudevent: CloudEvent, mode: Literal["binary", "structured"]) -> Rec
 
 
 def encode_as(cloudevent: CloudEvent, form: Format) -> Record:
-    """In another format, under the same key. Raises `Rejected` when that has no words for it."""
+    """In another format, with the same key. Raises `Rejected` when the format cannot express it."""
     content_type = [("content-type", form.content_type.encode())]
     return Record(cloudevent.key.encode(), form.encode(cloudevent), content_type)
 
 
 def _structured(cloudevent: CloudEvent) -> Record:
-    """The body is the structured form already, the same bytes on every transport."""
+    """The body already is the structured form, with the same bytes on every transport."""
     return Record(cloudevent.key.encode(), cloudevent.body, [("content-type", STRUCTURED)])
 
 

@@ -1,8 +1,8 @@
-"""Into a cluster: the credentials of this moment, and the first broker that lets us in.
+"""Connects to a cluster, with the current credentials and through the first broker that answers.
 
-aiokafka's own way in keeps its reasons to its log, tries one broker after the other however long
-each is silent, and leaks a socket when cancelled. This one does neither; sinks and approval
-sources both come in by it.
+aiokafka's own bootstrap only logs its reasons, tries one broker after the other however long
+each is silent, and leaks a socket when cancelled. This one does not. Sinks and approval
+sources both use it.
 """
 
 import asyncio
@@ -19,20 +19,19 @@ from aiokafka.errors import AuthenticationFailedError
 from aiokafka.protocol.metadata import MetadataRequest
 
 from bridge.plugins import TokenSource, Unavailable, read_secret
-from sinks.kafka.errors import why_not_connected
+from sinks.kafka.errors import CONNECTING, why_not_connected
 from sinks.kafka.settings import Connection, Sasl
 
-# Its lines repeat, several times a second, what results say once; debug ones quote passwords.
+# It logs several times a second what our results say once; its debug lines quote passwords.
 logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
 
 HEAD_START = 0.5
-"""How long one broker may be silent before the next is tried as well, in seconds."""
-_FAILURES = (Exception,)
+"""How long to wait for a broker before trying the next one as well, in seconds."""
 
 
 @dataclass(frozen=True)
-class _Tokens(AbstractTokenProvider):  # type: ignore[misc]
-    """A token source as aiokafka wants it; equal when the source is."""
+class _Tokens(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka has no type hints
+    """A token source as aiokafka expects it; equal when the source is equal."""
 
     source: TokenSource
     named: Mapping[str, str] = field(default_factory=dict)
@@ -48,8 +47,8 @@ class _Tokens(AbstractTokenProvider):  # type: ignore[misc]
         return dict(self.named)
 
 
-class _Bearer(OAuthAuthenticator):  # type: ignore[misc]
-    """Listens to the broker's answer, which aiokafka takes for a welcome whatever it says."""
+class _Bearer(OAuthAuthenticator):  # type: ignore[misc]  # aiokafka has no type hints
+    """Reads the broker's answer; aiokafka takes every answer for success."""
 
     async def step(self, payload: bytes | None) -> tuple[bytes, bool] | None:
         if payload:
@@ -60,13 +59,13 @@ class _Bearer(OAuthAuthenticator):  # type: ignore[misc]
         return step
 
 
-class _Connection(AIOKafkaConnection):  # type: ignore[misc]
+class _Connection(AIOKafkaConnection):  # type: ignore[misc]  # aiokafka has no type hints
     def authenticator_oauth(self) -> _Bearer:
         return _Bearer(sasl_oauth_token_provider=self._sasl_oauth_token_provider)
 
 
 def log_in(connection: Connection) -> dict[str, Any]:
-    """The options of aiokafka for security, from files as they are now; equal until one changes.
+    """The security options of aiokafka, from files as they are now; equal until one changes.
 
     Raises `Unavailable` when a file cannot be used.
     """
@@ -90,35 +89,35 @@ def _sasl(sasl: Sasl) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Connector:
-    """Where to knock and what to say."""
+    """The brokers, and how to connect and log in to them."""
 
     servers: list[tuple[str, int]]
     client_id: str
     patience: float
-    """For one request, in seconds."""
+    """The limit for one request, in seconds."""
     login: Mapping[str, Any] = field(repr=False)
 
     async def enter(self) -> AIOKafkaConnection:
-        """A connection to any of the servers. Raises `Unavailable` with the reason of each."""
+        """Connect to any of the servers. Raises `Unavailable` with the reason of each."""
         waiting = random.sample(self.servers, len(self.servers))
-        knocking: dict[asyncio.Task[AIOKafkaConnection], str] = {}
+        attempts: dict[asyncio.Task[AIOKafkaConnection], str] = {}
         reasons: dict[str, str] = {}
         try:
-            while waiting or knocking:
+            while waiting or attempts:
                 if waiting:
                     host, port = waiting.pop()
-                    knocking[asyncio.create_task(self.knock(host, port))] = f"{host}:{port}"
-                entered = await self._first(knocking, reasons, hurry=bool(waiting))
+                    attempts[asyncio.create_task(self.connect_to(host, port))] = f"{host}:{port}"
+                entered = await self._first(attempts, reasons, hurry=bool(waiting))
                 if entered is not None:
                     return entered
         finally:
-            for task in knocking:
-                task.add_done_callback(_turn_away)
+            for task in attempts:
+                task.add_done_callback(_abort_unused)
                 task.cancel()
         raise Unavailable(_together(reasons))
 
-    async def knock(self, host: str, port: int) -> AIOKafkaConnection:
-        """A connection to this broker, authenticated; what it raises is aiokafka's."""
+    async def connect_to(self, host: str, port: int) -> AIOKafkaConnection:
+        """Connect to this broker and log in. Raises what aiokafka raises, see `CONNECTING`."""
         patience = int(self.patience * 1000)
         connection = _Connection(
             host, port, client_id=self.client_id, request_timeout_ms=patience, **self.login
@@ -128,42 +127,42 @@ class Connector:
 
     async def _first(
         self,
-        knocking: dict[asyncio.Task[AIOKafkaConnection], str],
+        attempts: dict[asyncio.Task[AIOKafkaConnection], str],
         reasons: dict[str, str],
         *,
         hurry: bool,
     ) -> AIOKafkaConnection | None:
         done, _ = await asyncio.wait(
-            knocking,
+            attempts,
             timeout=HEAD_START if hurry else None,
             return_when=asyncio.FIRST_COMPLETED,
         )
         for task in done:
             problem = task.exception()
             if problem is None:
-                del knocking[task]
+                del attempts[task]
                 return task.result()
-            reasons[knocking.pop(task)] = why_not_connected(problem, self.patience)
+            reasons[attempts.pop(task)] = why_not_connected(problem, self.patience)
         return None
 
 
-def _turn_away(task: asyncio.Task[AIOKafkaConnection]) -> None:
-    """Another was faster, or nobody is waiting any more."""
+def _abort_unused(task: asyncio.Task[AIOKafkaConnection]) -> None:
+    """Close a connection that is not needed: another was faster, or the caller was cancelled."""
     if not task.cancelled() and task.exception() is None:
-        hang_up(task.result())
+        abort(task.result())
 
 
 def _together(reasons: Mapping[str, str]) -> str:
-    """Brokers that have the same to say say it once."""
+    """Name brokers that failed for the same reason together."""
     alike: dict[str, list[str]] = {}
     for server, reason in sorted(reasons.items()):
         alike.setdefault(reason, []).append(server)
     return "; ".join(f"{', '.join(servers)}: {reason}" for reason, servers in alike.items())
 
 
-def hang_up(connection: AIOKafkaConnection) -> None:
-    """Close at once; waiting for the far side to agree could take forever."""
-    writer = connection._writer  # noqa: SLF001  there is no other way to its transport
+def abort(connection: AIOKafkaConnection) -> None:
+    """Close immediately; waiting for the broker to agree could take forever."""
+    writer = connection._writer  # noqa: SLF001  no public way to its transport
     connection.close()
     if writer is not None:
         writer.transport.abort()
@@ -178,11 +177,11 @@ async def _bootstrap(client: Any, connector: Connector) -> None:
     connection = await connector.enter()
     try:
         metadata = await connection.send(MetadataRequest([]))
-    except _FAILURES as error:
+    except CONNECTING as error:
         reason = why_not_connected(error, connector.patience)
         raise Unavailable(f"{connection.host}:{connection.port}: {reason}") from None
     finally:
-        hang_up(connection)
+        abort(connection)
     if not metadata.brokers:
         raise Unavailable(f"{connection.host}:{connection.port}: it knows no brokers yet")
     client.cluster.update_metadata(metadata)

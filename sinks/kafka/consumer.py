@@ -1,35 +1,47 @@
-"""A consumer that can be left at any moment, and what it knows of a topic's partitions."""
+"""A consumer that can be stopped at any moment, and what it knows about partitions."""
+
+# aiokafka has no public names for the tasks and connections that have to be ended here.
+# ruff: noqa: SLF001
 
 import asyncio
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from aiokafka import AIOKafkaConsumer, TopicPartition, errors
 from aiokafka.protocol.fetch import FetchRequest
+from aiokafka.record import MemoryRecords
 
-from sinks.kafka.connection import Connector, hang_up, use_connector
+from sinks.kafka.connection import Connector, abort, use_connector
 
 LARGEST_FETCH = 4 * 1024 * 1024
 LARGEST_OF_PARTITION = 1024 * 1024
 LONG_POLL = 2.0
-"""How long a broker may keep a fetch that has nothing to say, in seconds."""
+"""How long a broker may hold a fetch without records, in seconds."""
 GRACE = 1.0
-"""How long a consumer may take to say goodbye, in seconds."""
+"""How long a consumer may take to stop, in seconds."""
 _ASK_AGAIN = 0.1
 _NOWHERE = 2**62
-"""An offset that no partition has: a broker that lets us read says so, and sends nothing."""
-_UNREADABLE = (errors.CorruptRecordException, errors.UnsupportedCodecError)
+"""An offset that no partition has: a broker that allows reading answers without records."""
+_READ_COMMITTED = 1
+
+
+class Unreadable(NamedTuple):
+    """A batch that cannot be decoded: where it was met, and the offset that follows it."""
+
+    partition: TopicPartition
+    offset: int
+    following: int
 
 
 @asynccontextmanager
-async def consuming(connector: Connector, group: str | None) -> AsyncGenerator[AIOKafkaConsumer]:
-    """A started consumer that reads nothing yet, and starts nowhere without being told."""
+async def consuming(connector: Connector) -> AsyncGenerator[AIOKafkaConsumer]:
+    """A started consumer without partitions, offsets or a consumer group."""
     consumer = AIOKafkaConsumer(
         bootstrap_servers=[f"{host}:{port}" for host, port in connector.servers],
         client_id=connector.client_id,
-        group_id=group,
+        group_id=None,
         enable_auto_commit=False,
         auto_offset_reset="none",
         isolation_level="read_committed",
@@ -37,41 +49,27 @@ async def consuming(connector: Connector, group: str | None) -> AsyncGenerator[A
         fetch_max_bytes=LARGEST_FETCH,
         max_partition_fetch_bytes=LARGEST_OF_PARTITION,
         request_timeout_ms=int(connector.patience * 1000),
-        # Azure cuts connections that were silent for four minutes, and does not say so.
+        # Azure silently drops connections that are idle for four minutes.
         metadata_max_age_ms=60_000,
         connections_max_idle_ms=180_000,
         **connector.login,
     )
-    use_connector(consumer._client, connector)  # noqa: SLF001  it has no other name
+    use_connector(consumer._client, connector)
     try:
         await consumer.start()
-        if group is not None:
-            _hear_commits(consumer._coordinator)  # noqa: SLF001
         yield consumer
     finally:
         await _leave(consumer)
 
 
-def _hear_commits(coordinator: Any) -> None:
-    """A commit that was given up still ends, and asyncio would complain that nobody listened."""
-    commit = coordinator._do_commit_offsets  # noqa: SLF001
-
-    def begin(*args: Any) -> "asyncio.Task[None]":
-        task = asyncio.create_task(commit(*args))
-        task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
-        return task
-
-    coordinator._do_commit_offsets = begin  # noqa: SLF001
-
-
 def fetching(consumer: AIOKafkaConsumer) -> "asyncio.Task[None]":
-    """The task that brings the records; when it ends, none come any more, and nobody says so."""
-    task: asyncio.Task[None] = consumer._fetcher.error_future  # noqa: SLF001
+    """The task that fetches records. When it ends, no more records come and nothing is raised."""
+    task: asyncio.Task[None] = consumer._fetcher.error_future
     return task
 
 
 async def _leave(consumer: AIOKafkaConsumer) -> None:
-    # In a task of its own, since in an outage it raises a CancelledError that is not meant for us.
+    # In its own task: in an outage it raises a CancelledError that is not meant for us.
     tasks = _tasks(consumer)
     stopping = asyncio.create_task(consumer.stop())
     try:
@@ -81,20 +79,19 @@ async def _leave(consumer: AIOKafkaConsumer) -> None:
 
 
 def _tasks(consumer: AIOKafkaConsumer) -> set["asyncio.Task[Any]"]:
-    """Whatever runs on its behalf; in an outage its own `stop` leaves half of it behind."""
-    fetcher, coordinator = consumer._fetcher, consumer._coordinator  # noqa: SLF001
-    of_fetcher = (fetcher._fetch_task, *fetcher._pending_tasks) if fetcher else ()  # noqa: SLF001
-    names = ("_coordination_task", "_heartbeat_task", "_commit_refresh_task")
-    of_coordinator = (getattr(coordinator, n, None) for n in (*names, "_reset_committed_task"))
-    found = (*of_fetcher, *of_coordinator, consumer._client._sync_task)  # noqa: SLF001
+    """All tasks of the consumer; in an outage its own `stop` leaves half of them running."""
+    fetcher, coordinator = consumer._fetcher, consumer._coordinator
+    of_fetcher = (fetcher._fetch_task, *fetcher._pending_tasks) if fetcher else ()
+    of_coordinator = getattr(coordinator, "_reset_committed_task", None)
+    found = (*of_fetcher, of_coordinator, consumer._client._sync_task)
     return {task for task in found if task is not None}
 
 
 async def _cut(consumer: AIOKafkaConsumer, tasks: set["asyncio.Task[Any]"]) -> None:
     for task in tasks:
         task.cancel()
-    for connection in consumer._client._conns.values():  # noqa: SLF001
-        hang_up(connection)
+    for connection in consumer._client._conns.values():
+        abort(connection)
     await asyncio.wait(tasks, timeout=GRACE)
     for task in tasks:
         if task.done() and not task.cancelled():
@@ -102,7 +99,7 @@ async def _cut(consumer: AIOKafkaConsumer, tasks: set["asyncio.Task[Any]"]) -> N
 
 
 def remembered(checkpoints: Mapping[str, str], topic: str) -> dict[int, int]:
-    """The next offset of each partition that the journal knows."""
+    """The next offset of each partition, from the journal."""
     found = ((*name.rpartition("/"), value) for name, value in checkpoints.items())
     return {
         int(partition): int(value)
@@ -112,8 +109,8 @@ def remembered(checkpoints: Mapping[str, str], topic: str) -> dict[int, int]:
 
 
 async def partitions_of(consumer: AIOKafkaConsumer, topic: str, patience: float) -> set[int]:
-    """Asked of the brokers now. Raises a KafkaError when they are silent, or do not show it."""
-    client = consumer._client  # noqa: SLF001
+    """Ask the brokers. Raises a KafkaError when they do not answer or do not show the topic."""
+    client = consumer._client
     client.add_topic(topic)
     clock = asyncio.get_running_loop().time
     give_up = clock() + patience
@@ -131,8 +128,8 @@ async def partitions_of(consumer: AIOKafkaConsumer, topic: str, patience: float)
 
 
 async def may_read(consumer: AIOKafkaConsumer, topic: str, partitions: Iterable[int]) -> None:
-    """Raises when a broker says no: to see a topic is one right, and to read it another."""
-    client = consumer._client  # noqa: SLF001
+    """Raises when a broker does not allow reading; DESCRIBE and READ are two permissions."""
+    client = consumer._client
     by_leader: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
     for number in partitions:
         leader = client.cluster.leader_for_partition(TopicPartition(topic, number))
@@ -148,10 +145,10 @@ async def may_read(consumer: AIOKafkaConsumer, topic: str, partitions: Iterable[
 async def starts(
     consumer: AIOKafkaConsumer, partitions: Sequence[TopicPartition], since: float
 ) -> Mapping[TopicPartition, int]:
-    """The first offset of each that is not older than *since*, or else its end."""
+    """The first offset of each partition that is not older than *since*, or else its end."""
     if not partitions:
         return {}
-    # The end first: what comes in between is then found by its time, or follows the end.
+    # Ask for the end first: a record that arrives in between is then not missed.
     ends = await consumer.end_offsets(list(partitions))
     moment = int(max(since, 0.0) * 1000)
     found = await consumer.offsets_for_times(dict.fromkeys(partitions, moment))
@@ -162,8 +159,8 @@ async def starts(
 
 
 def behind(consumer: AIOKafkaConsumer, of: TopicPartition, end: int) -> int:
-    """How many offsets the consumer has before it; none where it has no place yet."""
-    subscription = consumer._subscription.subscription  # noqa: SLF001
+    """How many offsets the consumer is behind; 0 while it has no position."""
+    subscription = consumer._subscription.subscription
     assignment = subscription and subscription.assignment
     if assignment is None or of not in assignment.tps:
         return 0
@@ -171,28 +168,40 @@ def behind(consumer: AIOKafkaConsumer, of: TopicPartition, end: int) -> int:
     return max(0, end - state.position) if state.has_valid_position else 0
 
 
-def after_unreadable(
-    consumer: AIOKafkaConsumer, problem: BaseException
-) -> tuple[TopicPartition, int, int] | None:
-    """Which partition holds what cannot be read, where, and what follows; None: it is not that.
+async def find_unreadable(consumer: AIOKafkaConsumer) -> Unreadable | None:
+    """Where the consumer failed to decode a batch; None when it holds no batch.
 
-    A batch is compressed as a whole, so all of it is lost to one who lacks the method.
+    The consumer does not say where the batch ends. So fetch it again, and read that undecoded.
     """
-    held: Mapping[TopicPartition, Any] = consumer._fetcher._records  # noqa: SLF001
-    other = isinstance(problem, errors.KafkaError) and not isinstance(problem, _UNREADABLE)
-    if other or not held:
+    held: Mapping[TopicPartition, Any] = consumer._fetcher._records
+    if not held:
         return None
-    of, result = next(iter(held.items()))
-    first: int = result._partition_records.next_fetch_offset  # noqa: SLF001
-    return of, first, max(first + 1, _end_of_batch(problem))
+    partition, result = next(iter(held.items()))
+    offset: int = result._partition_records.next_fetch_offset
+    client = consumer._client
+    asked = (partition.topic, [(partition.partition, offset, LARGEST_OF_PARTITION)])
+    request = FetchRequest(0, 0, LARGEST_OF_PARTITION, _READ_COMMITTED, [asked])
+    answer = await client.send(client.cluster.leader_for_partition(partition), request)
+    batches = b"".join(found[-1] or b"" for _, parts in answer.topics for found in parts)
+    return Unreadable(partition, offset, max(offset + 1, skip_to(batches, offset)))
 
 
-def _end_of_batch(problem: BaseException) -> int:
-    """Only the iterator that failed knows which batch it had in its hands."""
-    trace = problem.__traceback__
-    while trace is not None:
-        batch = trace.tb_frame.f_locals.get("next_batch")
-        if batch is not None:
+def skip_to(batches: bytes, position: int) -> int:
+    """The offset after the first batch from *position* on that cannot be decoded; 0 if all can.
+
+    A batch is compressed as a whole, so without the codec all of its records are lost.
+    """
+    records = MemoryRecords(batches)
+    while records.has_next():
+        batch = records.next_batch()
+        if batch.next_offset > position and not _decodes(batch):
             return int(batch.next_offset)
-        trace = trace.tb_next
     return 0
+
+
+def _decodes(batch: Any) -> bool:
+    """A border: anyone may publish any bytes, and each codec has exceptions of its own."""
+    try:
+        return bool(batch.validate_crc()) and all(True for _ in batch)
+    except Exception:  # noqa: BLE001  a named border
+        return False

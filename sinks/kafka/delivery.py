@@ -1,4 +1,4 @@
-"""One batch of CloudEvents to Kafka: all at once, then one result for each."""
+"""Delivers a batch to Kafka: all records together, then one result for each."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
@@ -27,15 +27,15 @@ from bridge.plugins import (
 from sinks._limit import batch_limit
 from sinks.kafka.binding import Record, encode, encode_as
 from sinks.kafka.connection import Connector, log_in
-from sinks.kafka.errors import Lost, verdict
-from sinks.kafka.producer import LARGEST_REQUEST, largest_record, producing
+from sinks.kafka.errors import TOO_LARGE, Lost, verdict
+from sinks.kafka.producer import LARGEST_REQUEST, producing
 from sinks.kafka.settings import KafkaSettings, Topics
 
 BREATH = 50
-"""After so many records the event loop gets a turn, and the first of them go out."""
+"""After this many records the event loop gets a turn, and the first records go out."""
 _ASK_AGAIN = 0.1
 _OF_LIMIT = 0.8
-"""What one request may use of the time for a batch."""
+"""The share of a batch's time that one request may use."""
 _Sent = tuple[str, Record, "asyncio.Future[Any]"]
 
 
@@ -43,7 +43,7 @@ _Sent = tuple[str, Record, "asyncio.Future[Any]"]
 async def open_sink(settings: KafkaSettings, place: Place) -> AsyncGenerator[Send]:
     topics = Topics.fill(settings.topic, place)
     form = open_format(settings) if settings.format else None
-    connector = find_door(settings, place)
+    connector = make_connector(settings, place)
     session = OpenSink(settings, topics, connector, batch_limit(settings), form)
     try:
         await session.connect()
@@ -52,7 +52,7 @@ async def open_sink(settings: KafkaSettings, place: Place) -> AsyncGenerator[Sen
         await session.disconnect()
 
 
-def find_door(settings: KafkaSettings, place: Place) -> Connector:
+def make_connector(settings: KafkaSettings, place: Place) -> Connector:
     """Raises `Unavailable` when a file with credentials cannot be used."""
     return Connector(
         servers=settings.servers,
@@ -64,13 +64,13 @@ def find_door(settings: KafkaSettings, place: Place) -> Connector:
 
 @dataclass
 class OpenSink:
-    """A producer, exchanged for a new one when the credentials have changed."""
+    """A producer, replaced when the credentials change."""
 
     settings: KafkaSettings
     topics: Topics
     connector: Connector
     limit: float
-    """For one batch, and for connecting, in seconds."""
+    """The limit for one batch, and for connecting, in seconds."""
     form: Format | None = None
     _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
     _producer: Any = None
@@ -88,7 +88,7 @@ class OpenSink:
         await self._stack.aclose()
 
     async def send(self, batch: Sequence[CloudEvent]) -> list[Result]:
-        """Raises `Unavailable` when nothing gets through, so that the sink is entered anew."""
+        """Raises `Unavailable` when nothing gets through, so that the bridge reconnects."""
         await self._renew()
         results: list[Result] = [Lost(f"no acknowledgement within {self.limit:g} s")] * len(batch)
         with suppress(TimeoutError):
@@ -100,7 +100,7 @@ class OpenSink:
         return results
 
     async def _renew(self) -> None:
-        """Rotated files take effect here. Half a rotation does not: what we have still works."""
+        """Rotated files take effect here. Half a rotation does not."""
         try:
             login = log_in(self.settings)
         except Unavailable:
@@ -111,7 +111,7 @@ class OpenSink:
             await self.connect()
 
     async def _deliver(self, batch: Sequence[CloudEvent], results: list[Result]) -> None:
-        """Fill in *results*; what is not settled when the time is over stays as it is."""
+        """Fill in *results*; what is not settled in time stays as it is."""
         sent: dict[int, _Sent] = {}
         try:
             await self._begin(batch, results, sent)
@@ -128,7 +128,7 @@ class OpenSink:
     async def _begin(
         self, batch: Sequence[CloudEvent], results: list[Result], sent: dict[int, _Sent]
     ) -> None:
-        """Hand the records over; those that cannot even be begun have their result at once."""
+        """Hand the records over; those that cannot be sent get their result immediately."""
         missing: dict[str, Result] = {}
         for place, cloudevent in enumerate(batch):
             if place % BREATH == 0:
@@ -161,16 +161,17 @@ class OpenSink:
                 topic, value=record.value, key=record.key, headers=record.headers
             )
         except MessageSizeTooLargeError:
-            return _too_large(record, topic, LARGEST_REQUEST)
+            limit = f"max_request_size allows {LARGEST_REQUEST}"
+            return Rejected(f"the record has about {record.size} bytes; {limit}")
         except KafkaError as error:
             return verdict(error, topic)
         future.add_done_callback(_heard)
         return future
 
     async def _missing(self, topic: str) -> Result:
-        """Why the topic cannot be written, None when it is there.
+        """Why the topic cannot be written; None when it exists.
 
-        aiokafka's own search calls a topic unknown when it is the brokers that are silent.
+        aiokafka's own lookup reports an unknown topic when the brokers do not answer.
         """
         client = self._producer.client
         if client.cluster.partitions_for_topic(topic):
@@ -190,14 +191,14 @@ class OpenSink:
         return verdict(UnknownTopicOrPartitionError(), topic)
 
     async def _alone(self, topic: str, record: Record) -> Result:
-        """A broker refuses a whole batch for one record in it, so each is heard once by itself."""
+        """A broker rejects a whole batch because of one record, so send each record alone."""
         begun = await self._hand_over(topic, record)
         if not isinstance(begun, asyncio.Future):
             return begun
         await asyncio.wait({begun})
-        if isinstance(begun.exception(), MessageSizeTooLargeError):
-            limit = await largest_record(self._producer.client, topic)
-            return _too_large(record, topic, limit)
+        if isinstance(begun.exception(), TOO_LARGE):
+            size = f"the record has about {record.size} bytes"
+            return Rejected(f"{size}; topic {topic} accepts fewer (max.message.bytes)")
         return _settled(begun, topic)
 
 
@@ -207,11 +208,6 @@ def _settled(future: "asyncio.Future[Any]", topic: str) -> Result:
 
 
 def _heard(future: "asyncio.Future[Any]") -> None:
-    """Take note of its error, so that asyncio does not complain when we had to go."""
+    """Retrieve its error, so that asyncio does not warn when the sink stopped waiting."""
     if not future.cancelled():
         future.exception()
-
-
-def _too_large(record: Record, topic: str, limit: int | None) -> Rejected:
-    most = f"at most {limit}" if limit else "less (max.message.bytes)"
-    return Rejected(f"the record has about {record.size} bytes; topic {topic} takes {most}")

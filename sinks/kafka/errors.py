@@ -1,4 +1,4 @@
-"""What aiokafka raises, put into our two words and one sentence; the only place that does it."""
+"""Turns what aiokafka raises into `Unavailable` or `Rejected`, with one sentence."""
 
 from collections.abc import Callable
 
@@ -9,11 +9,11 @@ from sinks import _network
 
 
 class Lost(Unavailable):
-    """The connection is no good: the sink must be entered anew."""
+    """The connection is unusable: the bridge must connect again."""
 
 
-class InvalidRecordError(errors.BrokerResponseError):  # type: ignore[misc]
-    """A code that aiokafka does not know, and would take for an unknown error of the broker."""
+class InvalidRecordError(errors.BrokerResponseError):  # type: ignore[misc]  # aiokafka has no type hints
+    """A code that aiokafka does not know and would report as an unknown error."""
 
     errno = 87
     message = "INVALID_RECORD"
@@ -38,29 +38,32 @@ def _lost(text: str) -> _Say:
     return lambda _, topic: Lost(text.format(topic=topic))
 
 
+TOO_LARGE = (
+    errors.MessageSizeTooLargeError,
+    errors.RecordListTooLargeError,
+    errors.RecordTooLargeError,
+)
 _TOO_LARGE = _rejected("the record is too large for topic {topic}")
 _UNWRITABLE = "the broker does not allow this client to write topic {topic}"
 _SILENT = _lost("the broker did not acknowledge in time")
 
 _VERDICTS: dict[type[BaseException], _Say] = {
-    # Never: the same record would meet the same answer.
-    errors.MessageSizeTooLargeError: _TOO_LARGE,
-    errors.RecordListTooLargeError: _TOO_LARGE,
-    errors.RecordTooLargeError: _TOO_LARGE,
-    errors.InvalidTopicError: _rejected("the broker says that {topic} is no name for a topic"),
-    errors.CorruptRecordException: _rejected("the broker says twice that the record is corrupt"),
-    InvalidRecordError: _rejected("the broker's validation refuses the record on topic {topic}"),
-    errors.InvalidTimestampError: _rejected("topic {topic} does not take the record's timestamp"),
-    # For somebody to put right; until then it waits.
+    # Rejected: the same record would get the same answer.
+    **dict.fromkeys(TOO_LARGE, _TOO_LARGE),
+    errors.InvalidTopicError: _rejected("the broker says that {topic} is not a topic name"),
+    errors.CorruptRecordException: _rejected("the broker said twice that the record is corrupt"),
+    InvalidRecordError: _rejected("the broker's validation rejects the record on topic {topic}"),
+    errors.InvalidTimestampError: _rejected("topic {topic} does not accept the record's timestamp"),
+    # For an operator to fix; until then it waits.
     errors.TopicAuthorizationFailedError: _unavailable(_UNWRITABLE),
     errors.ClusterAuthorizationFailedError: _unavailable(_UNWRITABLE),
     errors.PolicyViolationError: _unavailable("a policy of the broker forbids it on topic {topic}"),
     errors.UnknownTopicOrPartitionError: _unavailable(
         "topic {topic} does not exist, and the broker does not create it"
     ),
-    errors.UnsupportedCodecError: _unavailable("the compression cannot be used here"),
-    errors.UnsupportedForMessageFormatError: _unavailable("topic {topic} cannot hold headers"),
-    # Of the cluster, and passing.
+    errors.UnsupportedCodecError: _unavailable("this compression is not supported here"),
+    errors.UnsupportedForMessageFormatError: _unavailable("topic {topic} does not support headers"),
+    # Temporary states of the cluster.
     errors.LeaderNotAvailableError: _unavailable("a partition of topic {topic} has no leader"),
     errors.NotLeaderForPartitionError: _unavailable(
         "the leader of a partition of topic {topic} has moved"
@@ -69,14 +72,14 @@ _VERDICTS: dict[type[BaseException], _Say] = {
     errors.NotEnoughReplicasAfterAppendError: _unavailable(
         "topic {topic} has too few replicas in sync"
     ),
-    errors.KafkaStorageError: _unavailable("the broker cannot write its disk"),
-    # Of the connection.
+    errors.KafkaStorageError: _unavailable("the broker cannot write to its disk"),
+    # Errors of the connection.
     errors.NodeNotReadyError: _lost("the broker that leads the partition cannot be reached"),
     errors.KafkaConnectionError: _lost("the connection broke"),
     errors.RequestTimedOutError: _SILENT,
     errors.KafkaTimeoutError: _SILENT,
     TimeoutError: _SILENT,
-    # All else may pass with a new connection, and is named as aiokafka names it.
+    # Anything else may pass with a new connection; it keeps aiokafka's name.
     errors.BrokerResponseError: lambda error, _: Unavailable(
         f"the broker answered {type(error).__name__}"
     ),
@@ -87,7 +90,7 @@ _VERDICTS: dict[type[BaseException], _Say] = {
 
 
 def verdict(error: Exception, topic: str) -> Failure:
-    """What a record's error means for its CloudEvent."""
+    """What the error of a record means for its CloudEvent."""
     for kind in type(error).__mro__:
         if kind in _VERDICTS:
             return _VERDICTS[kind](error, topic)
@@ -103,10 +106,12 @@ def _refused(cause: BaseException) -> str:
     return f"it refuses the login: {_words(cause)}"
 
 
-_HUNG_UP = "it hung up, as a listener with other settings for tls and sasl does"
+CONNECTING = (errors.KafkaError, OSError, EOFError, ValueError, AssertionError)
+"""What aiokafka raises when a broker is away, refuses the login or is not a Kafka broker."""
+_HUNG_UP = "it closed the connection; perhaps its listener expects other tls or sasl settings"
 _CONNECTING: _network.Reasons = {
     Unavailable: lambda cause: f"there is no token: {cause}",
-    errors.UnsupportedSaslMechanismError: "it does not take this SASL mechanism",
+    errors.UnsupportedSaslMechanismError: "it does not support this SASL mechanism",
     errors.SaslAuthenticationFailed: _refused,
     errors.AuthenticationFailedError: _refused,
     errors.IllegalSaslStateError: "it does not expect SASL",
@@ -120,7 +125,7 @@ _CONNECTING: _network.Reasons = {
 
 
 def why_not_connected(error: BaseException, patience: float) -> str:
-    """Why one broker could not be entered, to follow its address and a colon."""
+    """Why a broker cannot be used; the caller puts its address and a colon before it."""
     cause = _root(error)
     if isinstance(cause, TimeoutError):
         return f"no answer within {patience:g} s"
@@ -128,7 +133,7 @@ def why_not_connected(error: BaseException, patience: float) -> str:
 
 
 def _root(error: BaseException) -> BaseException:
-    """A KafkaError says that the connection closed; what closed it is the cause."""
+    """A KafkaError only says that the connection closed; its cause says why."""
     while isinstance(error, errors.KafkaError) and error.__cause__ is not None:
         error = error.__cause__
     return error
@@ -139,7 +144,6 @@ _UNREADABLE = "the broker does not allow this client to read topic {topic}"
 _REFUSALS: dict[type[BaseException], str] = {
     errors.TopicAuthorizationFailedError: _UNREADABLE,
     errors.ClusterAuthorizationFailedError: _UNREADABLE,
-    errors.GroupAuthorizationFailedError: "the broker does not allow this client its group",
     errors.UnknownTopicOrPartitionError: "topic {topic} does not exist",
     errors.LeaderNotAvailableError: "a partition of topic {topic} has no leader",
     errors.NodeNotReadyError: "no broker of the cluster can be reached",

@@ -1,4 +1,7 @@
-"""A producer that can be left at any moment: it never hangs, and nothing of it stays behind."""
+"""A producer that can be stopped at any moment: it never hangs and leaves nothing behind."""
+
+# aiokafka has no public names for the tasks and connections that have to be ended here.
+# ruff: noqa: SLF001
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
@@ -6,24 +9,19 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from aiokafka import AIOKafkaProducer
-from aiokafka.errors import KafkaError
-from aiokafka.protocol.admin import DescribeConfigsRequest
 
-from sinks.kafka.connection import Connector, hang_up, use_connector
+from sinks.kafka.connection import Connector, abort, use_connector
 from sinks.kafka.settings import KafkaSettings
 
 LARGEST_BATCH = 256 * 1024
 LARGEST_REQUEST = 1024 * 1024
 GRACE = 1.0
-"""How long a producer that owes nothing may take to say goodbye, in seconds."""
+"""How long an idle producer may take to stop, in seconds."""
 ROUNDS = 4
-"""How often what does not end is told to; a task may swallow a cancellation, or connect late."""
+"""How often to cancel a task: it may swallow a cancellation, or connect late."""
 _KEPT = {"metadata_max_age_ms": 120_000, "connections_max_idle_ms": 180_000}
-"""Azure cuts connections that were silent for four minutes, and does not say so."""
+"""Azure silently drops connections that are idle for four minutes."""
 _NOT_KEPT = {"metadata_max_age_ms": 86_400_000, "connections_max_idle_ms": 10_000}
-
-_LARGEST = "max.message.bytes"
-_TOPIC_RESOURCE = 2
 
 
 @asynccontextmanager
@@ -53,29 +51,18 @@ async def producing(
         await _leave(producer, deliveries)
 
 
-async def largest_record(client: Any, topic: str) -> int | None:
-    """Bytes that a record of this topic may have; None when the broker does not tell us."""
-    request = DescribeConfigsRequest([(_TOPIC_RESOURCE, topic, [_LARGEST])])
-    try:
-        answer = await client.send(client.get_random_node(), request)
-        [(_, _, _, _, entries)] = answer.resources
-        return next((int(value) for name, value, *_ in entries if name == _LARGEST), None)
-    except (KafkaError, ValueError, TypeError):
-        return None
-
-
 class _Deliveries:
-    """The tasks that carry requests: aiokafka has them in a local variable, out of reach."""
+    """The tasks that send requests: aiokafka keeps them in a local variable."""
 
     def __init__(self, producer: AIOKafkaProducer) -> None:
         self.tasks: set[asyncio.Task[Any]] = set()
         self.over = False
-        self._carry = producer._sender._send_produce_req  # noqa: SLF001
-        producer._sender._send_produce_req = self._watched  # noqa: SLF001
+        self._carry = producer._sender._send_produce_req
+        producer._sender._send_produce_req = self._watched
 
     async def _watched(self, *args: Any) -> None:
         task = asyncio.current_task()
-        if task is None or self.over:  # begun at the very end: it would connect anew
+        if task is None or self.over:  # started at the very end: it would connect again
             return
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
@@ -83,11 +70,11 @@ class _Deliveries:
 
 
 async def _leave(producer: AIOKafkaProducer, deliveries: _Deliveries) -> None:
-    """Politely when nothing is owed; else at once, for what is in doubt will be sent again."""
+    """Stop in order when nothing is in flight; else cut, because the bridge sends it again."""
     stopping: set[asyncio.Task[Any]] = set()
     try:
         if not _owes(producer):
-            # In a task of its own, since it may raise a CancelledError that is not meant for us.
+            # In its own task: it may raise a CancelledError that is not meant for us.
             stopping = {asyncio.create_task(producer.stop())}
             await asyncio.wait(stopping, timeout=GRACE)
     finally:
@@ -96,20 +83,20 @@ async def _leave(producer: AIOKafkaProducer, deliveries: _Deliveries) -> None:
 
 
 def _owes(producer: AIOKafkaProducer) -> bool:
-    accumulator = producer._message_accumulator  # noqa: SLF001
-    return bool(accumulator._batches or accumulator._pending_batches)  # noqa: SLF001
+    accumulator = producer._message_accumulator
+    return bool(accumulator._batches or accumulator._pending_batches)
 
 
 async def _cut(producer: AIOKafkaProducer, tasks: set["asyncio.Task[Any]"]) -> None:
-    client, sender = producer.client, producer._sender.sender_task  # noqa: SLF001
-    producer._closed = True  # noqa: SLF001  else it complains of not having been stopped
-    tasks = {task for task in (*tasks, sender, client._sync_task) if task}  # noqa: SLF001
+    client, sender = producer.client, producer._sender.sender_task
+    producer._closed = True
+    tasks = {task for task in (*tasks, sender, client._sync_task) if task}
     for _ in range(ROUNDS):
         running = {task for task in tasks if not task.done()}
         for task in running:
             task.cancel()
-        for connection in client._conns.values():  # noqa: SLF001
-            hang_up(connection)
+        for connection in client._conns.values():
+            abort(connection)
         if not running:
             break
         await asyncio.wait(running, timeout=GRACE / ROUNDS)

@@ -1,4 +1,4 @@
-"""The keys of Kafka: one connection for both directions, and the topics that the sink writes."""
+"""The keys of Kafka: the connection, which both directions share, and the sink's topics."""
 
 import re
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ from bridge.plugins import (
 
 EVENT_TYPES = ("freeze", "reboot", "redeploy", "preempt", "terminate")
 OTHER = "other"
-"""What `{event_type}` is for all else: types that Azure may invent, and news of the bridge."""
+"""`{event_type}` of everything else: new types of Azure, and CloudEvents about the bridge."""
 _LONGEST = 249
 _LEGAL = re.compile(r"[A-Za-z0-9._-]+")
 _ILLEGAL = re.compile(r"[^A-Za-z0-9._-]")
@@ -35,27 +35,27 @@ _CODECS = {"lz4": has_lz4, "snappy": has_snappy, "zstd": has_zstd}
 
 
 def validate_topic(template: str) -> str:
-    """Return *template*, or raise ValueError when no legal topic can come of it."""
+    """Return *template*. Raises ValueError when it cannot become a legal topic."""
     Place.validate(template, "event_type")
     fixed = _PLACEHOLDER.sub("", template)
     if not template or (fixed and not _LEGAL.fullmatch(fixed)):
-        raise ValueError(f"{template!r} is not a topic; allowed are A-Z a-z 0-9 . _ -")
+        raise ValueError(f"{template!r} is not a topic; use A-Z a-z 0-9 . _ -")
     if template in {".", ".."} or len(fixed) > _LONGEST:
-        raise ValueError(f"a topic has 1 to {_LONGEST} characters and is neither . nor ..")
+        raise ValueError(f"a topic must have 1 to {_LONGEST} characters and be neither . nor ..")
     return template
 
 
 @dataclass(frozen=True, slots=True)
 class Topics:
-    """A template filled in: one topic for each event type, often the same for all."""
+    """A filled-in template: one topic for each event type, often the same for all."""
 
     by_type: Mapping[str, str]
     only: str | None = None
-    """Set when it is the same for all."""
+    """The topic, if it is the same for all types."""
 
     @classmethod
     def fill(cls, template: str, place: Place) -> Self:
-        """Raises `Unavailable` while a name is not known yet."""
+        """Raises `Unavailable` while a placeholder has no value yet."""
         by_type = {kind: _fill(template, place, kind) for kind in (*EVENT_TYPES, OTHER)}
         return cls(by_type, by_type[OTHER] if len(set(by_type.values())) == 1 else None)
 
@@ -81,7 +81,7 @@ Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
 
 
 class Sasl(Settings):
-    """How the bridge proves who it is, unless its certificate does."""
+    """How the bridge authenticates, unless its certificate does that."""
 
     mechanism: Mechanism
     username: str | None = Field(None, min_length=1, description="PLAIN and SCRAM")
@@ -101,7 +101,7 @@ class Sasl(Settings):
     def _clean(cls, extensions: Mapping[str, str]) -> Mapping[str, str]:
         for name, value in extensions.items():
             if not _EXTENSION.fullmatch(name) or name == "auth" or not value.isprintable():
-                raise ValueError(f"{name!r} is not an extension; a name has letters only")
+                raise ValueError(f"{name!r} is not an extension; use letters only")
         return extensions
 
     @model_validator(mode="after")
@@ -111,33 +111,33 @@ class Sasl(Settings):
         sources = [self.oauth, self.managed_identity].count(None)
         if self.mechanism != "OAUTHBEARER":
             if not by_password or sources != 2 or self.extensions:
-                raise ValueError(f"{self.mechanism} takes username and password, and no more")
+                raise ValueError(f"{self.mechanism} takes username and password, and nothing else")
         elif some_password or sources != 1:
             raise ValueError("OAUTHBEARER takes either oauth or managed_identity, and no password")
         return self
 
 
 class Connection(Settings):
-    """How to reach a cluster; sinks and approval sources have the same keys for it."""
+    """How to reach a cluster. Sinks and approval sources have the same keys for it."""
 
     bootstrap_servers: tuple[str, ...] = Field(
-        description="HOST:PORT of one broker or more; the rest is found through them",
+        description="HOST:PORT of at least one broker; the client finds the others",
         json_schema_extra={"minItems": 1},
     )
     client_id: str | None = Field(
-        None, min_length=1, description="may hold {vm_id} and its like; else the bridge makes one"
+        None, min_length=1, description="may contain {vm_id} and so on; default: made by the bridge"
     )
     tls: TLSOption = None
     sasl: Sasl | None = None
     insecure: bool = Field(
-        default=False, description="a password or token in clear text beyond loopback is meant"
+        default=False, description="allow a password or token in clear text beyond loopback"
     )
 
     @field_validator("bootstrap_servers")
     @classmethod
     def _addresses(cls, servers: tuple[str, ...]) -> tuple[str, ...]:
         if not servers:
-            raise ValueError("is empty; name one broker or more, as in kafka-1.example:9092")
+            raise ValueError("is empty; name at least one broker, as in kafka-1.example:9092")
         return tuple(_address(server) for server in servers)
 
     @field_validator("client_id")
@@ -162,7 +162,7 @@ class Connection(Settings):
         return [(host.strip("[]"), int(port)) for host, _, port in split]
 
     def name_client(self, place: Place, role: str) -> str:
-        """`seb-<vm id>-<role>-<name>`: quotas, logs and the eyes of operators tell them apart."""
+        """`seb-<vm id>-<role>-<name>`: quotas, logs and operators can tell clients apart."""
         if self.client_id is not None:
             return place.fill(self.client_id)
         vm = place.names.get("vm_id") or place.names.get("vm_name")
@@ -173,23 +173,25 @@ class Connection(Settings):
         tls = self.tls
         how = "without TLS" if tls is None else "over TLS"
         if tls is not None and tls.insecure:
-            how = "over TLS that checks nothing"
+            how = "over TLS without verification"
         if tls is not None and tls.certificate:
             how += " with a client certificate"
         return f"{how}, {verb} SASL {self.sasl.mechanism}" if self.sasl else how
 
 
 class KafkaSettings(Connection, SinkSettings):
-    """Which topic, and how CloudEvents are put into records."""
+    """Which topic, and how CloudEvents become records."""
 
     type: Literal["kafka"]
-    topic: str = Field("azure.scheduled-events", description="may hold {event_type}, {vm_name}, …")
+    topic: str = Field(
+        "azure.scheduled-events", description="{event_type}, {vm_name}, … are filled in"
+    )
     mode: Literal["binary", "structured"] = Field(
         "binary", description="binary: attributes in headers; structured: all in the value"
     )
     compression: Literal["none", "gzip", "lz4", "snappy", "zstd"] = "none"
     keep_connected: bool = Field(
-        default=True, description="false: connections are closed when nothing is sent for 10s"
+        default=True, description="false: close connections that are idle for 10s"
     )
 
     @field_validator("topic")
@@ -200,7 +202,7 @@ class KafkaSettings(Connection, SinkSettings):
     @model_validator(mode="after")
     def _one_shape(self) -> Self:
         if self.format is not None and "mode" in self.model_fields_set:
-            raise ValueError("mode and format exclude each other; mode is for CloudEvents as such")
+            raise ValueError("mode and format exclude each other; remove one of them")
         return self
 
     @field_validator("compression")

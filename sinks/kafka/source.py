@@ -1,72 +1,60 @@
-"""Approvals from a Kafka topic: its keys, and its records as deliveries, one after the other."""
+"""Approvals from a Kafka topic: the keys, and the records as deliveries, one by one."""
 
 import asyncio
 import logging
 import time
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing, asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, ClassVar, Literal
 
 from aiokafka import TopicPartition
 from aiokafka.errors import (
-    CommitFailedError,
-    IllegalStateError,
-    NoOffsetForPartitionError,
+    CorruptRecordException,
+    KafkaError,
     OffsetOutOfRangeError,
+    UnsupportedCodecError,
 )
 from pydantic import Field, field_validator
 
 from bridge.plugins import ApprovalSettings, Delivery, Listening, Place, SinkSettings, Unavailable
 from sinks.kafka.connection import Connector, log_in
-from sinks.kafka.consumer import after_unreadable, fetching, remembered
+from sinks.kafka.consumer import Unreadable, fetching, find_unreadable, remembered
 from sinks.kafka.errors import refusal
 from sinks.kafka.settings import Connection, KafkaSettings, Topics, validate_topic
-from sinks.kafka.subscription import PATIENCE, Seat
+from sinks.kafka.subscription import PATIENCE, Subscription
 
 log = logging.getLogger(__name__)
 
 PROBE = 10.0
-"""How often the brokers are asked whether they are still there: their silence is not health."""
+"""How often to ask the brokers for a sign of life, in seconds."""
 STUCK = 30.0
-"""How long nothing may come while something waits."""
+"""How long records may wait in the topic without arriving, in seconds."""
 _began: dict[tuple[str, str], float] = {}
-"""When this process first listened: a partition that said nothing yet has no other beginning."""
+"""When this process first read a topic: the lookback of partitions without an offset."""
+UNREADABLE = (CorruptRecordException, UnsupportedCodecError)
 _ANYWHERE = Place({name: f"some-{name}" for name in Place.NAMES})
 
 
 class KafkaApprovals(Connection, ApprovalSettings):
-    """Which topic, and whether its records are shared with others."""
+    """Which topic approvals come from. Every bridge reads all of its records."""
 
     SHARED: ClassVar[tuple[str, ...]] = tuple(Connection.model_fields)
 
     type: Literal["kafka"]
-    topic: str = Field(description="may hold {vm_name}, {location}, …")
-    group: str | None = Field(
-        None,
-        min_length=1,
-        max_length=255,
-        description="a consumer group that shares the records; else every bridge reads all of them",
-    )
+    topic: str = Field(description="{vm_name}, {location}, … are filled in")
 
     @field_validator("topic")
     @classmethod
     def _legal_topic(cls, topic: str) -> str:
         return validate_topic(Place.validate(topic))
 
-    @field_validator("group")
-    @classmethod
-    def _legal_group(cls, group: str | None) -> str | None:
-        return group and Place.validate(group)
-
     def describe(self) -> str:
         servers = ", ".join(self.bootstrap_servers)
-        shared = f", shared within group {self.group}" if self.group else ""
-        return f"come from Kafka topic {self.topic} at {servers} {self.describe_security()}{shared}"
+        return f"come from Kafka topic {self.topic} at {servers} {self.describe_security()}"
 
     def overlaps(self, sink: SinkSettings) -> bool:
-        """By name alone: who can tell whether two lists of brokers are of one cluster."""
+        """Compares names only: two lists of brokers may belong to one cluster."""
         if not isinstance(sink, KafkaSettings):
             return False
         return _topic(self, _ANYWHERE) in Topics.fill(sink.topic, _ANYWHERE).names
@@ -76,7 +64,7 @@ class KafkaApprovals(Connection, ApprovalSettings):
 async def listen(
     settings: KafkaApprovals, place: Place, listening: Listening
 ) -> AsyncGenerator[AsyncIterator[Delivery]]:
-    """Connected when entered; raises `Unavailable` when that cannot be."""
+    """Connected when entered. Raises `Unavailable` when it cannot connect."""
     connector = Connector(
         servers=settings.servers,
         client_id=settings.name_client(replace(place, sink=listening.name), "approvals"),
@@ -84,20 +72,19 @@ async def listen(
         login=log_in(settings),
     )
     topic = _topic(settings, place)
-    seat = Seat(
+    subscription = Subscription(
         settings=settings,
         topic=topic,
-        group=place.fill(settings.group) if settings.group else None,
         connector=connector,
         since=_began.setdefault((listening.name, topic), time.time()) - listening.lookback,
-        places=remembered(listening.checkpoints, topic),
+        offsets=remembered(listening.checkpoints, topic),
     )
     try:
-        await seat.take()
-        async with aclosing(Reader(seat, listening).deliveries()) as deliveries:
+        await subscription.start()
+        async with aclosing(Reader(subscription, listening).deliveries()) as deliveries:
             yield deliveries
     finally:
-        await seat.leave()
+        await subscription.stop()
 
 
 def _topic(settings: KafkaApprovals, place: Place) -> str:
@@ -106,12 +93,12 @@ def _topic(settings: KafkaApprovals, place: Place) -> str:
 
 @dataclass
 class Reader:
-    """Reads one record at a time, so that one that cannot be read costs no other."""
+    """Reads one record at a time, so that an unreadable one affects no other."""
 
-    seat: Seat
+    subscription: Subscription
     listening: Listening
     _waiting_since: float | None = None
-    _told: set[str] = field(default_factory=set)
+    _logged: set[str] = field(default_factory=set)
 
     async def deliveries(self) -> AsyncGenerator[Delivery]:
         """Never ends. Raises `Unavailable` when the brokers are gone or refuse us."""
@@ -126,13 +113,13 @@ class Reader:
             finally:
                 await _end(probe)
             probe.result()
-            await self.seat.renew()
+            await self.subscription.renew()
             pause = PROBE
 
     async def _one(self, probe: "asyncio.Task[None]") -> Delivery | None:
-        """The next delivery; None when *probe* ended first, or a place had to be found anew."""
-        getting = asyncio.create_task(self.seat.consumer.getone())
-        fetcher = fetching(self.seat.consumer)
+        """The next delivery; None when *probe* ended first, or an offset had to be reset."""
+        getting = asyncio.create_task(self.subscription.consumer.getone())
+        fetcher = fetching(self.subscription.consumer)
         self._waiting_since = self._waiting_since or time.monotonic()
         try:
             await asyncio.wait({getting, probe, fetcher}, return_when=asyncio.FIRST_COMPLETED)
@@ -140,13 +127,13 @@ class Reader:
             await _end(getting)
         if getting.cancelled():
             if fetcher.done():
-                raise Unavailable("the consumer broke, and is started anew")
+                raise Unavailable("the consumer broke and starts again")
             return None
         self._waiting_since = None
         problem = getting.exception()
-        return self._heard(getting.result()) if problem is None else await self._mend(problem)
+        return self._read(getting.result()) if problem is None else await self._recover(problem)
 
-    def _heard(self, record: Any) -> Delivery:
+    def _read(self, record: Any) -> Delivery:
         headers = [(name, value or b"") for name, value in record.headers]
         found = TopicPartition(record.topic, record.partition)
         return self._delivery(found, record.offset, record.offset + 1, record.value, headers)
@@ -159,61 +146,59 @@ class Reader:
         value: bytes | None = None,
         headers: list[tuple[str, bytes]] | None = None,
     ) -> Delivery:
-        self.seat.places[of.partition] = following
+        self.subscription.offsets[of.partition] = following
         place = f"{of.topic}/{of.partition}"
-        shared = self.seat.group is not None
         return Delivery(
             body=value or b"",
             headers=headers or [],
             position=f"{place}/{offset}",
-            checkpoint=None if shared else (place, str(following)),
-            ack=partial(self._commit, of, following) if shared else None,
+            checkpoint=(place, str(following)),
         )
 
-    async def _commit(self, of: TopicPartition, following: int) -> None:
-        """When the group has changed, another member gets it again: it is in the journal."""
-
-        async def commit() -> None:
-            with suppress(CommitFailedError, IllegalStateError):
-                await self.seat.consumer.commit({of: following})
-
-        await self.seat.bounded(commit())
-
-    async def _mend(self, problem: BaseException) -> Delivery | None:
-        """Find a place where there is none, pass what cannot be read, give up at all else."""
+    async def _recover(self, problem: BaseException) -> Delivery | None:
+        """Reset an offset that is gone, skip what cannot be decoded, give up on anything else."""
         if isinstance(problem, OffsetOutOfRangeError):
             ((of, offset),) = problem.args[0].items()
-            await self.seat.bounded(self.seat.place_anew(of, offset))
+            await self.subscription.bounded(self.subscription.reset_offset(of, offset))
             return None
-        if isinstance(problem, NoOffsetForPartitionError):
-            await self.seat.bounded(self.seat.place_anew(problem.args[0], None))
-            return None
-        passed = after_unreadable(self.seat.consumer, problem)
-        if passed is None:
-            raise refusal(problem, self.seat.topic)
-        self._say_once("approvals.unreadable", str(problem) or type(problem).__name__)
-        self.seat.consumer.seek(passed[0], passed[2])
-        return self._delivery(*passed)
+        return await self._skip(problem)
 
-    def _say_once(self, event: str, why: str) -> None:
-        if why not in self._told:
-            self._told.add(why)
-            log.warning(event, extra={"source": self.listening.name, "error": why})
+    async def _skip(self, problem: BaseException) -> Delivery:
+        """Skip a batch that cannot be decoded. Its empty delivery is counted as malformed."""
+        if isinstance(problem, KafkaError) and not isinstance(problem, UNREADABLE):
+            raise refusal(problem, self.subscription.topic)
+        found = await self.subscription.bounded(find_unreadable(self.subscription.consumer))
+        if found is None:
+            raise refusal(problem, self.subscription.topic)
+        self._log_once(found, str(problem) or type(problem).__name__)
+        self.subscription.consumer.seek(found.partition, found.following)
+        return self._delivery(*found)
+
+    def _log_once(self, found: Unreadable, why: str) -> None:
+        """Once for each reason: anyone who may write the topic could fill the log otherwise."""
+        if why in self._logged:
+            return
+        self._logged.add(why)
+        where = {"topic": found.partition.topic, "partition": found.partition.partition}
+        where |= {"offset": found.offset, "source": self.listening.name, "error": why}
+        log.warning("approvals.unreadable", extra=where)
 
     async def _probe(self, pause: float) -> None:
         await asyncio.sleep(pause)
-        await self.seat.bounded(self._ask())
+        await self.subscription.bounded(self._ask())
 
     async def _ask(self) -> None:
-        """Tell the lag; what waits and does not come is no health either."""
-        lag = await self.seat.lag()
+        """Report the lag. Records that wait and do not arrive are a failure too."""
+        lag = await self.subscription.lag()
         since = self._waiting_since
         if lag and since is not None and time.monotonic() - since > STUCK:
-            raise Unavailable(f"{lag} records wait in topic {self.seat.topic}, and do not come")
+            raise Unavailable(
+                f"{lag} records wait in topic {self.subscription.topic} and do not arrive"
+            )
         self.listening.heard(lag)
 
 
 async def _end(task: "asyncio.Task[Any]") -> None:
-    """Over when this returns; what it raised is for those who ask it."""
+    """Cancel the task and wait for its end; ignore what it raises."""
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)

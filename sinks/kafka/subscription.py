@@ -1,11 +1,11 @@
-"""A consumer in its place: let in, given every partition, and exchanged when the files rotate."""
+"""A bridge's subscription: a consumer with every partition, replaced when files rotate."""
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
@@ -17,42 +17,42 @@ from sinks.kafka.errors import refusal
 from sinks.kafka.settings import Connection
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 PATIENCE = 8.0
-"""For one request, in seconds."""
+"""The limit for one request, in seconds."""
 LIMIT = 10.0
-"""For connecting, for a commit, and for all that is asked at one time."""
+"""For connecting, and for all requests of one round together, in seconds."""
 
 
 @dataclass
-class Seat:
-    """Where one bridge sits in the topic. `places` has the next offset of each partition."""
+class Subscription:
+    """One bridge's subscription to a topic. `offsets` has the next offset of each partition."""
 
     settings: Connection
     topic: str
-    group: str | None
     connector: Connector
     since: float
-    """What is older, by the wall clock, is not read from a partition without a place."""
-    places: dict[int, int]
+    """In partitions without an offset, older records (by the wall clock) are not read."""
+    offsets: dict[int, int]
     consumer: Any = None
     _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
 
-    async def take(self) -> None:
-        """Raises `Unavailable` when we are not let in, or the topic is not for us to read."""
+    async def start(self) -> None:
+        """Raises `Unavailable` when the broker refuses us, or the topic."""
         try:
             async with asyncio.timeout(LIMIT):
-                entering = consuming(self.connector, self.group)
+                entering = consuming(self.connector)
                 self.consumer = await self._stack.enter_async_context(entering)
                 found = await partitions_of(self.consumer, self.topic, LIMIT / 2)
                 await may_read(self.consumer, self.topic, found)
-                await (self._join() if self.group else self._assign(found, self.since))
+                await self._assign(found, self.since)
         except TimeoutError:
             raise Unavailable(f"{self._servers}: not connected within {LIMIT:g} s") from None
         except KafkaError as error:
             raise refusal(error, self.topic) from None
 
-    async def leave(self) -> None:
+    async def stop(self) -> None:
         await self._stack.aclose()
 
     async def renew(self) -> None:
@@ -63,58 +63,49 @@ class Seat:
             login = dict(self.connector.login)
         if login != self.connector.login:
             self.connector = replace(self.connector, login=login)
-            await self.leave()
-            await self.take()
-        elif self.group is None:
-            found = self.consumer.partitions_for_topic(self.topic) or set()
-            if found - self.places.keys():
-                await self.bounded(self._assign(found, 0.0))
+            await self.stop()
+            await self.start()
+            return
+        found = self.consumer.partitions_for_topic(self.topic) or set()
+        if found - self.offsets.keys():
+            await self.bounded(self._assign(found, 0.0))
 
-    async def place_anew(self, of: TopicPartition, offset: int | None) -> None:
-        """Retention has passed us, or the topic was made anew, or the group is new."""
+    async def reset_offset(self, of: TopicPartition, offset: int) -> None:
+        """Retention deleted the next record, or the topic was created again."""
         first: int = (await self.consumer.beginning_offsets([of]))[of]
         start = first
-        if offset is None or offset >= first:
+        if offset >= first:
             start = (await starts(self.consumer, [of], self.since))[of]
-        if offset is not None:
-            where = {"partition": of.partition, "offset": offset, "now": start}
-            log.warning("approvals.offset_missing", extra={"topic": self.topic, **where})
-        self.places[of.partition] = start
+        where = {"partition": of.partition, "offset": offset, "now": start}
+        log.warning("approvals.offset_missing", extra={"topic": self.topic, **where})
+        self.offsets[of.partition] = start
         self.consumer.seek(of, start)
 
     async def lag(self) -> int:
-        """How many offsets are before us. Raises unless brokers answer and the topic is there."""
+        """How many offsets we are behind. Raises unless the brokers answer and the topic exists."""
         await partitions_of(self.consumer, self.topic, 0)
         assigned = list(self.consumer.assignment())
         ends: Mapping[TopicPartition, int] = await self.consumer.end_offsets(assigned)
         return sum(behind(self.consumer, each, end) for each, end in ends.items())
 
-    async def bounded(self, work: Awaitable[None]) -> None:
-        """Whatever is asked of the brokers ends in time, or in `Unavailable`."""
+    async def bounded(self, work: Awaitable[T]) -> T:
+        """Wait for *work*. Raises `Unavailable` after a timeout or a Kafka error."""
         try:
             async with asyncio.timeout(LIMIT):
-                await work
+                return await work
         except TimeoutError:
             raise Unavailable(f"{self._servers}: no answer within {LIMIT:g} s") from None
         except KafkaError as error:
             raise refusal(error, self.topic) from None
 
-    async def _join(self) -> None:
-        """A group that takes its time to let us in is no trouble; one that refuses us is."""
-        self.consumer.subscribe([self.topic])
-        joining = self.consumer._subscription.wait_for_assignment()  # noqa: SLF001
-        await asyncio.wait({joining}, timeout=LIMIT / 2)
-        if not joining.cancel():
-            joining.result()
-
     async def _assign(self, found: Iterable[int], since: float) -> None:
         partitions = [TopicPartition(self.topic, number) for number in sorted(found)]
-        new = [each for each in partitions if each.partition not in self.places]
+        new = [each for each in partitions if each.partition not in self.offsets]
         begin = await starts(self.consumer, new, since)
-        self.places |= {each.partition: offset for each, offset in begin.items()}
+        self.offsets |= {each.partition: offset for each, offset in begin.items()}
         self.consumer.assign(partitions)
         for each in partitions:
-            self.consumer.seek(each, self.places[each.partition])
+            self.consumer.seek(each, self.offsets[each.partition])
 
     @property
     def _servers(self) -> str:

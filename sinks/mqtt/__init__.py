@@ -1,6 +1,6 @@
-"""CloudEvents as MQTT messages, acknowledged by the server; with paho.
+"""The sink `mqtt`: CloudEvents as MQTT messages, acknowledged by the server; with paho.
 
-Read `settings`, then `delivery` (a batch), `connection` (where the server is, and who we are),
+Read `settings`, then `delivery` (a batch), `connection` (the server and our credentials),
 `client` (one connection, for asyncio), `network` (paho and its thread), `errors` (what went wrong,
 in our words). `binding` and `topics` are pure. Approvals come the other way, by `source`.
 """

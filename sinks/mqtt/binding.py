@@ -28,7 +28,7 @@ Headers = list[tuple[str, bytes]]
 
 @dataclass(frozen=True)
 class MqttMessage:
-    """`properties` are those of MQTT 5, by paho's names for them; MQTT 3.1.1 leaves them out."""
+    """`properties` are those of MQTT 5, under paho's names; MQTT 3.1.1 has none."""
 
     topic: str
     payload: bytes
@@ -39,7 +39,7 @@ class MqttMessage:
 
 @dataclass(frozen=True)
 class Binding:
-    """How this sink says things, and where."""
+    """How this sink encodes CloudEvents, and where it publishes them."""
 
     settings: MqttSettings
     place: Place
@@ -47,13 +47,13 @@ class Binding:
     response_topic: str | None = None
 
     def topic_of(self, subject: str) -> str:
-        """Raises `Unavailable` while a name is not known yet."""
+        """Raises `Unavailable` while a placeholder has no value yet."""
         return self.place.fill(self.settings.topic, subject=subject)
 
     def messages(self, cloudevent: CloudEvent, now: float) -> list[MqttMessage]:
-        """The CloudEvent, and what takes its retained state away if the scheduled event has ended.
+        """The CloudEvent, and what clears its retained state if the scheduled event has ended.
 
-        Raises `Rejected` when its format has no words for it.
+        Raises `Rejected` when the format cannot express it.
         """
         kind = kind_of(cloudevent)
         keep = self.settings.retain_state
@@ -76,7 +76,7 @@ class Binding:
 
     @property
     def _has_extras(self) -> bool:
-        """Whether the data must be looked at: most never ask for it."""
+        """Whether the data is needed: most settings do not need it."""
         settings = self.settings
         wanted = settings.expiry or settings.retain_state or self.response_topic is not None
         return wanted and settings.version == "5"
@@ -92,7 +92,7 @@ class Binding:
         return extras
 
     def _lifetime(self, data: dict[str, Any], kind: str, now: float) -> int | None:
-        """Seconds. The end of a VM that is deleted may be told by nobody, so that state lapses."""
+        """Seconds. State expires: a deleted VM may not be able to report its end."""
         if self.settings.retain_state and data.get("terminal"):
             return HOUR
         if not self.settings.expiry or kind not in _ANNOUNCED or not data.get("notBefore"):
@@ -116,7 +116,7 @@ def _described(content_type: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Presence:
-    """The messages of one connection."""
+    """The birth and will messages of one connection."""
 
     topic: str
     qos: int
@@ -124,7 +124,7 @@ class Presence:
 
     @classmethod
     def of(cls, settings: MqttSettings, place: Place, client_id: str) -> Self | None:
-        """None when it is not wanted, or the VM has no name yet: the news itself matters more."""
+        """None when it is off, or while the VM has no name: delivery does not wait for that."""
         if settings.birth_topic is None:
             return None
         try:
@@ -141,7 +141,7 @@ class Presence:
         return self._message("offline", since=_written(now), reason="stopped")
 
     def will(self) -> MqttMessage:
-        """What the server says for us, it does not know when."""
+        """The server publishes the will, and the time is not known in advance."""
         return self._message("offline", since=None, reason="lost")
 
     def _message(self, status: str, **more: Any) -> MqttMessage:
@@ -156,7 +156,7 @@ def _written(now: datetime | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """What a message says; the properties are those of MQTT 5."""
+    """A received message; the properties are those of MQTT 5."""
 
     payload: bytes
     content_type: str | None = None
@@ -165,16 +165,16 @@ class Arrival:
 
     @property
     def is_binary(self) -> bool:
-        """Whether its user properties are the attributes of a CloudEvent, and all of them."""
+        """Whether its user properties are all attributes of a CloudEvent."""
         structured = (self.content_type or "").strip().lower().startswith(_ANY_STRUCTURED)
         return not structured and any(name.lower() == "specversion" for name, _ in self.user)
 
 
 def headers_of(arrival: Arrival) -> Headers:
-    """In the words of `bridge`'s reader; what stands twice goes on standing twice.
+    """The headers as the bridge reads them; duplicates stay duplicates.
 
-    MQTT's binding gives attributes no prefix, so any user property could be one: they are
-    attributes only where one of them says so.
+    MQTT's binding gives attributes no prefix, so any user property could be one. They are
+    attributes only if one of them is `specversion`.
     """
     found: Headers = []
     binary = arrival.is_binary
@@ -189,10 +189,10 @@ def headers_of(arrival: Arrival) -> Headers:
 
 
 def body_of(arrival: Arrival, *, signed: bool) -> bytes:
-    """The payload; an empty one that answers our CloudEvent approves, unless it must be signed.
+    """The payload; an empty reply to our CloudEvent approves, unless it must be signed.
 
     The EventId is the Correlation Data of what the sink publishes, so any request-response
-    library of MQTT 5 sends it back by itself.
+    library of MQTT 5 returns it automatically.
     """
     if arrival.payload or signed or arrival.correlation is None or arrival.is_binary:
         return arrival.payload

@@ -1,4 +1,4 @@
-"""`seb check --connect`: the server lets us in; nothing is published."""
+"""`seb check --connect`: the server accepts our connection. Nothing is published."""
 
 from dataclasses import replace
 
@@ -8,9 +8,9 @@ from sinks.mqtt.settings import MqttSettings
 
 
 async def check_sink(settings: MqttSettings, place: Place) -> str:
-    """One sentence of what was proved. Raises `Unavailable` as sending would.
+    """Return one sentence that says what works. Raises `Unavailable` as sending would.
 
-    Under a client id of its own: the bridge's would end the connection of one that runs.
+    It uses a client id of its own: the bridge's id would disconnect a running bridge.
     """
     session = OpenSink.begin(settings, place)
     session = replace(session, client_id=f"{session.client_id}-check", presence=None)
@@ -20,6 +20,6 @@ async def check_sink(settings: MqttSettings, place: Place) -> str:
         await session.disconnect()
     topic = session.binding.topic_of("SUBJECT")
     return (
-        f"was let in {settings.describe_connection()}; whether topic {topic} may be written,"
-        " a server says only when something is published, and nothing was"
+        f"connected {settings.describe_connection()}; nothing was published,"
+        f" so permission for topic {topic} shows only with the first CloudEvent"
     )

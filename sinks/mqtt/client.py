@@ -1,19 +1,19 @@
-"""One connection to an MQTT server, for asyncio: from entering it to leaving it, and never longer.
+"""One connection to an MQTT server, for asyncio.
 
-The sink and the approval source both stand on it:
+The sink and the approval source both use it:
 
     client = Client(connector, Terms(), will=…, heard=…)
     try:
-        greeting = await client.connect()      # raises Unavailable, with the reason in words
+        greeting = await client.connect()      # raises Unavailable with the reason
         answer = await client.publish(message)
         codes = await client.subscribe({"topic/+": 1})
-        client.acknowledge(message)            # what `heard` got; nothing else acknowledges it
+        client.acknowledge(message)            # a message that `heard` got
         raise await client.lost                # the connection is gone: an Unavailable, as a value
     finally:
         await client.close()
 
-Everything here runs in the event loop. paho has a thread of its own, whose callbacks do no more
-than tell the loop.
+Everything here runs in the event loop. paho has its own thread, and its callbacks only
+notify the loop.
 """
 
 import asyncio
@@ -37,14 +37,14 @@ from sinks.mqtt.errors import (
 from sinks.mqtt.network import Network, Terms
 
 WINDOW = 20
-"""How many messages wait for their acknowledgement at most; fewer when the server says so."""
+"""The most messages that wait for an acknowledgement; fewer if the server says so."""
 GRACE = 1.0
-"""How long a server may take to let us go, in seconds."""
+"""How long disconnecting may take, in seconds."""
 _SILENT = 0x8D
 
 
 class Client:
-    """`heard` is called for every message that comes in; without it there had better be none."""
+    """`heard` is called for every message that arrives; only subscribers need it."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Client:
         will: MqttMessage | None = None,
         heard: Callable[[MQTTMessage], None] | None = None,
     ) -> None:
-        self._door, self._heard = connector, heard
+        self._connector, self._heard = connector, heard
         self._loop = asyncio.get_running_loop()
         self.greeting = Greeting()
         self.lost: asyncio.Future[Unavailable] = self._loop.create_future()
@@ -72,24 +72,26 @@ class Client:
             self._network.will(will)
 
     async def connect(self) -> Greeting:
-        """Once. Raises `Unavailable` when the server cannot be reached or does not let us in."""
+        """Call it once. Raises `Unavailable` when the server cannot be reached or refuses us."""
         self._thread = self._network.start()
-        patience = self._door.patience
+        patience = self._connector.patience
         try:
             async with asyncio.timeout(patience):
                 await self._greeted
         except TimeoutError:
-            raise Unavailable(f"{self._door.server}: no answer within {patience:g} s") from None
+            raise Unavailable(
+                f"{self._connector.server}: no answer within {patience:g} s"
+            ) from None
         finally:
             if self._greeted.cancelled():
-                self.give_up(Lost("nobody waits for the connection any more"))
+                self.give_up(Lost("the connection is no longer needed"))
         return self.greeting
 
     async def publish(self, message: MqttMessage) -> Acknowledgement:
-        """The server's answer; with QoS 0 that it is sent. Raises `Lost` when there is none.
+        """The server's answer; with QoS 0, that it is sent. Raises `Lost` when there is none.
 
-        An answer that is no longer waited for makes the connection useless: nobody knows how many
-        more the server would take.
+        A late answer makes the connection useless: it is not known how many
+        more the server would accept.
         """
         async with self._window:
             self._must_be_there()
@@ -112,21 +114,21 @@ class Client:
         self._network.ack(message.mid, message.qos)
 
     def size(self, message: MqttMessage) -> int:
-        """Bytes of the packet that carries it."""
+        """The size of its packet, in bytes."""
         return self._network.size(message)
 
     @property
     def idle(self) -> bool:
-        """Let in, still there, and nothing waits for an answer."""
+        """Whether it is connected and nothing waits for an answer."""
         return self._greeted.done() and not self.lost.done() and not self._answers
 
     def give_up(self, problem: Unavailable) -> None:
-        """Whatever still waits gets *problem*, and the connection is cut."""
+        """Everything that waits gets *problem*, and the connection is cut."""
         self._end(problem)
         self._network.cut()
 
     async def close(self) -> None:
-        """Say goodbye, else hang up; either way the thread is over soon, and nothing is left."""
+        """Disconnect, or cut the connection. Either way the thread ends soon."""
         try:
             if self.idle:
                 self._network.disconnect()
@@ -147,7 +149,7 @@ class Client:
             raise Lost(str(self.lost.result()), retry_after=self.lost.result().retry_after)
 
     async def _answer(self, code: int, number: int) -> Any:
-        """An answer may come before paho has returned the number; it waits its turn in the loop."""
+        """An answer may come before paho returns the number; it waits for its turn in the loop."""
         if code:
             self.give_up(Lost("the connection broke"))
         self._must_be_there()
@@ -157,13 +159,13 @@ class Client:
         finally:
             self._answers.pop(number, None)
 
-    # --- In the event loop, told by the thread ----------------------------------------------------
+    # --- In the event loop, called by the thread --------------------------------------------------
 
     def _greet(self, answer: Acknowledgement, greeting: Greeting) -> None:
         if self._greeted.done():
             return
         if not answer.ok:
-            self._end(not_let_in(answer.code, self._door.server, answer.said))
+            self._end(not_let_in(answer.code, self._connector.server, answer.said))
             return
         self.greeting = greeting
         self._window = asyncio.Semaphore(min(WINDOW, greeting.receive_maximum))
@@ -176,9 +178,9 @@ class Client:
 
     def _disconnected(self, answer: Acknowledgement, *, by_server: bool) -> None:
         if by_server:
-            self._end(connection_ended(answer.code, self._door.client_id, answer.said))
+            self._end(connection_ended(answer.code, self._connector.client_id, answer.said))
         elif not self._greeted.done():
-            self._end(not_connected(None, self._door.server))
+            self._end(not_connected(None, self._connector.server))
         elif answer.code == _SILENT:
             self._end(Lost("the server was silent for longer than keep_alive"))
         else:
@@ -188,10 +190,10 @@ class Client:
         if self._greeted.done():
             self._end(Lost(f"the connection broke: {error}" if error else "the connection broke"))
         else:
-            self._end(not_connected(error, self._door.server))
+            self._end(not_connected(error, self._connector.server))
 
     def _end(self, problem: Unavailable) -> None:
-        """The first reason is the true one."""
+        """Only the first reason counts."""
         if self.lost.done():
             return
         self.lost.set_result(problem)
@@ -199,7 +201,7 @@ class Client:
             if not future.done():
                 future.set_exception(problem)
         if self._greeted.done() and not self._greeted.cancelled():
-            self._greeted.exception()  # heard, also when nobody waits for it any more
+            self._greeted.exception()  # retrieved, also when no task waits for it
 
     # --- In paho's thread: nothing here may raise or wait -----------------------------------------
 

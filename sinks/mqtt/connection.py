@@ -1,4 +1,4 @@
-"""Where to knock and what to say: an MQTT server's address, and the credentials of this moment."""
+"""An MQTT server's address, and the current credentials."""
 
 import ssl
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from sinks.mqtt.settings import Connection
 
 
 class _NamingTLS(TLS):
-    """TLS that names protocols; a context of its own, for others share theirs by their keys."""
+    """TLS with ALPN protocols; its own context, because contexts are shared by their keys."""
 
     alpn: tuple[str, ...]
 
@@ -22,7 +22,7 @@ class _NamingTLS(TLS):
 
 @dataclass(frozen=True)
 class Login:
-    """What proves who we are; equal until a file changes."""
+    """The credentials; equal until a file changes."""
 
     context: ssl.SSLContext | None = None
     username: str | None = None
@@ -31,7 +31,7 @@ class Login:
 
 
 def log_in(connection: Connection) -> Login:
-    """From files as they are now. Raises `Unavailable` when one cannot be used."""
+    """The credentials from the files. Raises `Unavailable` when one cannot be used."""
     tls, password = connection.tls, connection.password
     if tls is not None and connection.alpn:
         tls = _NamingTLS(**dict(tls), alpn=connection.alpn)
@@ -46,13 +46,13 @@ def log_in(connection: Connection) -> Login:
 def _header(name: str, connection: Connection) -> str:
     value = read_secret(connection.headers[name], f"the header {name}")
     if not value.isprintable():
-        raise Unavailable(f"the header {name} holds line breaks or control characters")
+        raise Unavailable(f"the header {name} contains line breaks or control characters")
     return value
 
 
 @dataclass(frozen=True)
 class Connector:
-    """One server, and who comes in."""
+    """One server, and the credentials for it."""
 
     host: str
     port: int
@@ -62,13 +62,13 @@ class Connector:
     version: Literal["5", "3.1.1"]
     keep_alive: int
     patience: float
-    """For getting in, in seconds."""
+    """The limit for connecting, in seconds."""
     login: Login
     path: str | None = None
     """Of the WebSocket; None: no WebSocket."""
 
 
-def find_door(connection: Connection, client_id: str, patience: float) -> Connector:
+def make_connector(connection: Connection, client_id: str, patience: float) -> Connector:
     """Raises `Unavailable` when a file with credentials cannot be used."""
     host, port = connection.address
     websockets = connection.transport == "websockets"

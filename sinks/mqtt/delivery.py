@@ -1,4 +1,4 @@
-"""One batch of CloudEvents to an MQTT server: as many at once as it takes, one result for each."""
+"""Delivers a batch to an MQTT server: as many at a time as it accepts, one result for each."""
 
 import asyncio
 import logging
@@ -13,14 +13,14 @@ from bridge.plugins import CloudEvent, Place, Rejected, Result, Send, Unavailabl
 from sinks._limit import batch_limit
 from sinks.mqtt.binding import Binding, MqttMessage, Presence
 from sinks.mqtt.client import GRACE, Client
-from sinks.mqtt.connection import Login, find_door, log_in
+from sinks.mqtt.connection import Login, log_in, make_connector
 from sinks.mqtt.errors import SLOW, Greeting, Lost, message_refused
 from sinks.mqtt.settings import MqttSettings, name_client
 
 log = logging.getLogger(__name__)
 
 _OF_LIMIT = 0.8
-"""What connecting may use of the time; the rest is for telling that we are there."""
+"""The share of the time for connecting; the rest is for the birth message."""
 
 
 @asynccontextmanager
@@ -35,22 +35,22 @@ async def open_sink(settings: MqttSettings, place: Place) -> AsyncGenerator[Send
 
 @dataclass
 class OpenSink:
-    """A connection, exchanged for a new one when the credentials have changed."""
+    """A connection, replaced when the credentials change."""
 
     settings: MqttSettings
     binding: Binding
     client_id: str
     presence: Presence | None
     limit: float
-    """For one batch, and for connecting, in seconds."""
+    """The limit for one batch, and for connecting, in seconds."""
     lost: Callable[[Unavailable], None] = lambda _: None
-    """Told of a connection that ends by itself."""
+    """Called when a connection ends by itself."""
     _login: Login = field(default_factory=Login)
     _client: Client | None = None
 
     @classmethod
     def begin(cls, settings: MqttSettings, place: Place) -> Self:
-        """Raises `Unavailable` while a name in a topic is not known yet."""
+        """Raises `Unavailable` while a placeholder in a topic has no value yet."""
         client_id = name_client(settings.client_id, place, "sink")
         response = settings.response_topic
         binding = Binding(
@@ -59,12 +59,12 @@ class OpenSink:
             format=open_format(settings) if settings.format else None,
             response_topic=place.fill(response) if response else None,
         )
-        binding.topic_of("SUBJECT")  # a name that is not known keeps us out, not each CloudEvent
+        binding.topic_of("SUBJECT")  # a missing value concerns the sink, not each CloudEvent
         presence = Presence.of(settings, place, client_id)
         return cls(settings, binding, client_id, presence, batch_limit(settings), place.lost)
 
     async def connect(self) -> Greeting:
-        connector = find_door(self.settings, self.client_id, self.limit * _OF_LIMIT)
+        connector = make_connector(self.settings, self.client_id, self.limit * _OF_LIMIT)
         self._login = connector.login
         will = self.presence.will() if self.presence else None
         self._client = Client(connector, will=will)
@@ -88,12 +88,12 @@ class OpenSink:
             await client.close()
 
     def _ended(self, client: Client, why: asyncio.Future[Unavailable]) -> None:
-        """One that we gave up ourselves is no longer ours by now."""
+        """Ignore a connection that the sink gave up itself."""
         if self._client is client and not why.cancelled():
             self.lost(why.result())
 
     async def send(self, batch: Sequence[CloudEvent]) -> list[Result]:
-        """Raises `Unavailable` when nothing gets through, so that the sink is entered anew."""
+        """Raises `Unavailable` when nothing gets through, so that the bridge reconnects."""
         await self._renew()
         tasks = [asyncio.create_task(self._deliver(cloudevent)) for cloudevent in batch]
         try:
@@ -114,7 +114,7 @@ class OpenSink:
         return Lost(f"no acknowledgement within {self.limit:g} s")
 
     async def _renew(self) -> None:
-        """Rotated files take effect here. Half a rotation does not: what we have still works."""
+        """Rotated files take effect here. Half a rotation does not."""
         try:
             login = log_in(self.settings)
         except Unavailable:
@@ -124,7 +124,7 @@ class OpenSink:
             await self.connect()
 
     async def _announce(self, birth: MqttMessage) -> None:
-        """That a server does not want to know of us keeps no news from it."""
+        """A refused birth message does not stop delivery."""
         result = await self._publish(birth)
         if isinstance(result, Lost):
             raise result
@@ -132,7 +132,7 @@ class OpenSink:
             log.warning("mqtt.birth_refused", extra={"error": str(result)})
 
     async def _deliver(self, cloudevent: CloudEvent) -> Result:
-        """Delivered is what is acknowledged, and its retained state taken away if that is due."""
+        """Delivered means acknowledged, with the retained state cleared if that is due."""
         try:
             said, *clearing = self.binding.messages(cloudevent, time.time())
         except Rejected as error:
@@ -152,7 +152,7 @@ class OpenSink:
         most = client.greeting.maximum_packet
         if most is not None and (size := client.size(message)) > most:
             return Rejected(
-                f"the message has {size} bytes; the server takes {most} (topic {message.topic})"
+                f"the message has {size} bytes; the server accepts {most} (topic {message.topic})"
             )
         try:
             answer = await client.publish(message)
@@ -162,10 +162,10 @@ class OpenSink:
 
 
 def _demand(settings: MqttSettings, greeting: Greeting) -> None:
-    """Raises `Unavailable` when the server lacks what the settings ask for."""
+    """Raises `Unavailable` when the server lacks a feature that the settings need."""
     if settings.qos > greeting.maximum_qos:
         raise Unavailable(
-            f"{settings.server}: the server takes QoS 0 only; set qos: 0", retry_after=SLOW
+            f"{settings.server}: the server supports QoS 0 only; set qos: 0", retry_after=SLOW
         )
     if not greeting.retains and (settings.retain_state or settings.birth_topic):
         raise Unavailable(

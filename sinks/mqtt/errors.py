@@ -1,6 +1,6 @@
-"""What MQTT servers answer and what sockets raise, in our two words and one sentence each.
+"""Turns what MQTT servers answer and sockets raise into `Unavailable` or `Rejected`.
 
-The only place that knows reason codes; those of MQTT 3.1.1 come here as their MQTT 5 equals.
+Only this module knows reason codes; those of MQTT 3.1.1 arrive as their MQTT 5 equivalents.
 """
 
 import ssl
@@ -11,77 +11,78 @@ from bridge.plugins import Rejected, Unavailable
 from sinks import _network
 
 FAILURE = 0x80
-"""From here on a reason code says no. 0x10, nobody has subscribed, is a success."""
+"""The first reason code that is a failure. 0x10, no subscribers, is a success."""
 SLOW = 60.0
-"""Seconds until another try at what somebody has to put right first."""
+"""Seconds until the next try after an error that an operator has to fix."""
 _LONGEST = 200
-"""Characters of the server's own words."""
+"""The most characters of the server's own text."""
 _HUNG_UP = (
-    "it hung up, as a listener does that wants another tls (a client certificate, perhaps), "
+    "it closed the connection; perhaps it expects other tls (a client certificate?), "
     "transport or version"
 )
 
 
 class Lost(Unavailable):
-    """The connection is no good: it must be made anew."""
+    """The connection is unusable: the bridge must connect again."""
 
 
 class _Reason(NamedTuple):
-    """What a code means, to follow "the server"."""
+    """What a code means, as the rest of "the server …"."""
 
     says: str
     never: bool = False
-    """Of one message: the same one would meet the same answer."""
-    mend: bool = False
-    """Of a connection: it stays so until somebody acts."""
-    at_the_door: str | None = None
-    """What it means, when that is more, for a client that wants in."""
+    """For a message: sending it again would get the same answer."""
+    lasting: bool = False
+    """For a connection: it stays so until an operator acts."""
+    connecting: str | None = None
+    """What it means while connecting, if that is more specific."""
 
 
 _REASONS = {
-    0x80: _Reason("fails and does not say why"),
-    0x81: _Reason("could not read what we sent"),
-    0x82: _Reason("finds that we break the protocol"),
-    0x83: _Reason("does not take it, for reasons of its own"),
-    0x84: _Reason("does not speak this version of MQTT; try another version", mend=True),
-    0x85: _Reason("does not take this client id", mend=True),
-    0x86: _Reason("refuses the username or password", mend=True),
+    0x80: _Reason("failed without a reason"),
+    0x81: _Reason("could not parse our packet"),
+    0x82: _Reason("says that we violate the protocol"),
+    0x83: _Reason("does not accept it, for reasons of its own"),
+    0x84: _Reason("does not support this version of MQTT; try another version", lasting=True),
+    0x85: _Reason("does not accept this client id", lasting=True),
+    0x86: _Reason("refuses the username or password", lasting=True),
     0x87: _Reason(
         "does not allow it",
         never=True,
-        mend=True,
-        at_the_door="lets no client in with this username, password, certificate, id or last will",
+        lasting=True,
+        connecting="does not accept this username, password, certificate, client id or last will",
     ),
     0x88: _Reason("is not available"),
     0x89: _Reason("is busy"),
-    0x8A: _Reason("has banned this client", mend=True),
+    0x8A: _Reason("has banned this client", lasting=True),
     0x8B: _Reason("is shutting down"),
-    0x8C: _Reason("wants to authenticate in another way", mend=True),
-    0x8D: _Reason("heard nothing from us for too long"),
-    0x8E: _Reason("let another connection take over", mend=True),
-    0x8F: _Reason("does not take this topic to subscribe to", mend=True),
-    0x90: _Reason("does not take this topic", never=True),
+    0x8C: _Reason("requires another authentication method", lasting=True),
+    0x8D: _Reason("got nothing from us for too long"),
+    0x8E: _Reason("let another connection take over", lasting=True),
+    0x8F: _Reason("does not accept this topic filter", lasting=True),
+    0x90: _Reason("does not accept this topic", never=True),
     0x91: _Reason("still waits for another message with this number"),
-    0x93: _Reason("got more at once than it wanted"),
-    0x94: _Reason("does not know the topic's alias"),
-    0x95: _Reason("finds the packet too large", never=True),
+    0x93: _Reason("got more messages at a time than it allows"),
+    0x94: _Reason("does not know the topic alias"),
+    0x95: _Reason("says that the packet is too large", never=True),
     0x96: _Reason("gets messages too fast"),
-    0x97: _Reason("has a quota, which is used up"),
-    0x98: _Reason("was told to end the connection by its administrator", mend=True),
-    0x99: _Reason("finds that the payload is not what its properties say", never=True),
-    0x9A: _Reason("retains no messages; set birth_topic: null and retain_state: false", mend=True),
-    0x9B: _Reason("does not take this QoS; set qos: 0", mend=True),
-    0x9C: _Reason("wants us to use another server", mend=True),
-    0x9D: _Reason("has moved", mend=True),
-    0x9E: _Reason("shares no subscriptions; leave $share out", mend=True),
-    0x9F: _Reason("gets connections too fast", mend=True),
-    0xA0: _Reason("ends connections that last so long"),
-    0xA2: _Reason("takes no wildcards; name the topic without + and #", mend=True),
+    0x97: _Reason("has a quota, and it is used up"),
+    0x98: _Reason("was told to end the connection by its administrator", lasting=True),
+    0x99: _Reason("says that the payload does not match its format", never=True),
+    0x9A: _Reason(
+        "retains no messages; set birth_topic: null and retain_state: false", lasting=True
+    ),
+    0x9B: _Reason("does not support this QoS; set qos: 0", lasting=True),
+    0x9C: _Reason("wants us to use another server", lasting=True),
+    0x9D: _Reason("has moved", lasting=True),
+    0x9F: _Reason("gets connections too fast", lasting=True),
+    0xA0: _Reason("limits how long a connection may last"),
+    0xA2: _Reason("does not support wildcards; write the topic without + and #", lasting=True),
 }
 
 
 def _reason(code: int) -> _Reason:
-    return _REASONS.get(code, _Reason(f"answers with code {code:#04x}"))
+    return _REASONS.get(code, _Reason(f"answered with code {code:#04x}"))
 
 
 def _sentence(says: str, said: str) -> str:
@@ -89,30 +90,30 @@ def _sentence(says: str, said: str) -> str:
 
 
 def message_refused(code: int, topic: str, said: str = "") -> Unavailable | Rejected:
-    """What the answer to one message means for it; *said* are the server's own words."""
+    """What the answer to a message means; *said* is the server's own text."""
     reason = _reason(code)
     text = f"{_sentence(reason.says, said)} (topic {topic})"
     return Rejected(text) if reason.never else Unavailable(text)
 
 
 def not_let_in(code: int, where: str, said: str = "") -> Unavailable:
-    """What the answer to our greeting means."""
+    """What a refused connection means."""
     reason = _reason(code)
-    text = f"{where}: {_sentence(reason.at_the_door or reason.says, said)}"
-    return Unavailable(text, retry_after=SLOW if reason.mend else None)
+    text = f"{where}: {_sentence(reason.connecting or reason.says, said)}"
+    return Unavailable(text, retry_after=SLOW if reason.lasting else None)
 
 
 def subscription_refused(code: int, topic: str, said: str = "") -> Unavailable:
     reason = _reason(code)
     text = f"topic {topic}: {_sentence(reason.says, said)}"
-    return Unavailable(text, retry_after=SLOW if reason.mend else None)
+    return Unavailable(text, retry_after=SLOW if reason.lasting else None)
 
 
 def connection_ended(code: int, client_id: str, said: str = "") -> Lost:
-    """The server has said goodbye, and why; taken over means that the client id is used twice."""
+    """Why the server ended the connection; "took over" means that the client id is used twice."""
     reason = _reason(code)
     text = f"{_sentence(reason.says, said)} (client id {client_id})"
-    return Lost(text, retry_after=SLOW if reason.mend else None)
+    return Lost(text, retry_after=SLOW if reason.lasting else None)
 
 
 _CONNECTING: _network.Reasons = {
@@ -123,21 +124,21 @@ _CONNECTING: _network.Reasons = {
 
 
 def _websocket(error: ConnectionError) -> str | None:
-    """The error that paho has for it: no number, and words that begin like this."""
+    """The error of paho for it has no number; its text begins like this."""
     if str(error).startswith("WebSocket"):
-        return "it does not speak MQTT in WebSockets at this path"
+        return "it does not offer MQTT over WebSockets at this path"
     return None
 
 
 def not_connected(error: BaseException | None, where: str) -> Unavailable:
-    """Why there was no answer to our greeting; without *error* the far side just hung up."""
+    """Why connecting failed; without *error* the server just closed the connection."""
     why = _HUNG_UP if error is None else _network.why(error, _CONNECTING)
     return Unavailable(f"{where}: {why}")
 
 
 @dataclass(frozen=True)
 class Acknowledgement:
-    """A reason code, of MQTT 5 whatever the version, and the server's own words if it has any."""
+    """A reason code of MQTT 5, whatever the version, and the server's own text, if any."""
 
     code: int
     said: str = ""
@@ -148,14 +149,14 @@ class Acknowledgement:
 
     @classmethod
     def read(cls, code: Any, properties: Any) -> Self:
-        """From what paho gives to its callbacks."""
+        """Made from what paho passes to its callbacks."""
         said = str(getattr(properties, "ReasonString", ""))[:_LONGEST]
         return cls(int(code.value), " ".join(said.split()))
 
 
 @dataclass(frozen=True)
 class Greeting:
-    """What the server said about itself when it let us in; MQTT 3.1.1 says little."""
+    """What the server said about itself in its CONNACK; MQTT 3.1.1 says little."""
 
     session_present: bool = False
     receive_maximum: int = 65535
@@ -165,7 +166,7 @@ class Greeting:
 
     @classmethod
     def read(cls, flags: Any, properties: Any) -> Self:
-        """From what paho gives to its callback."""
+        """Made from what paho passes to its callback."""
         return cls(
             session_present=flags.session_present,
             receive_maximum=getattr(properties, "ReceiveMaximum", 65535),

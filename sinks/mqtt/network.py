@@ -1,4 +1,4 @@
-"""paho's client and its thread, made so that both can be left at any moment."""
+"""paho's client and its thread, made so that both can be stopped at any moment."""
 
 import os
 import socket
@@ -21,34 +21,34 @@ from sinks.mqtt.binding import MqttMessage
 from sinks.mqtt.connection import Connector
 
 Properties: Any = PahoProperties
-"""Without the hints that paho has not given it."""
+"""Untyped: paho's class has no type hints for its properties."""
 _AT_ONCE = struct.pack("HH" if os.name == "nt" else "ii", 1, 0)
-"""To linger for no time: what is not sent yet is dropped with the connection."""
+"""SO_LINGER of zero: unsent bytes are dropped with the connection."""
 
 
 class Beginning(bytearray):
-    """As much of a packet as is worth keeping: MQTT lets 256 MB come, and 3.1.1 all of it."""
+    """The start of a packet. MQTT allows 256 MB, and a 3.1.1 client cannot set a limit."""
 
     def __init__(self, most: int) -> None:
         super().__init__()
         self._most = most
 
-    def __iadd__(self, more: Any) -> Self:  # type: ignore[misc]
+    def __iadd__(self, more: Any) -> Self:  # type: ignore[misc]  # takes less than bytearray does
         self.extend(memoryview(more)[: self._most - len(self)])
         return self
 
 
 class Reading(Client):
-    """What paho cannot read would end the connection, and come again with the next, for ever.
+    """Survives messages that paho cannot parse: they would end every connection, forever.
 
-    One that has U+FEFF in a property is such a message, and servers let it pass: it is legal.
+    A property with U+FEFF makes such a message. It is legal, so servers pass it on.
     """
 
     largest = 65536
-    """So many bytes of a packet are kept, and the rest is read past."""
+    """How many bytes of a packet are kept; the rest is skipped."""
 
     def overdue(self) -> float:
-        """Seconds since the server should have answered; it may want another keep-alive than we."""
+        """Seconds since the server should have answered, by the keep-alive that it chose."""
         return time.monotonic() - self._last_bytes_received - self.keepalive
 
     def _packet_read(self) -> MQTTErrorCode:
@@ -69,9 +69,9 @@ class Reading(Client):
 
 
 def unreadable(command: int, packet: bytes) -> MQTTMessage | None:
-    """With its number, to acknowledge it by, and with all of its bytes for a payload, unread.
+    """The message with its number, to acknowledge it, and the whole packet as its payload.
 
-    None when not even that can be found.
+    None when the packet does not even contain a number.
     """
     qos = command >> 1 & 3
     end = 2 + int.from_bytes(packet[:2])
@@ -85,23 +85,23 @@ def unreadable(command: int, packet: bytes) -> MQTTMessage | None:
 
 @dataclass(frozen=True)
 class Terms:
-    """What a client asks of the server when it connects."""
+    """What a client requests when it connects."""
 
     clean: bool = True
-    """Whether what the server remembers of this client id is forgotten first."""
+    """Whether the server deletes the session of this client id first."""
     expiry: int = 0
-    """How many seconds the server remembers us afterwards; 3.1.1: for ever unless `clean`."""
+    """How many seconds the server keeps the session; 3.1.1: forever unless `clean`."""
     receive_maximum: int = 20
     """How many messages the server may send before we acknowledge one."""
     largest: int = 65536
-    """The largest packet that we take, in bytes; 3.1.1 cannot say so, and we drop the rest."""
+    """The largest packet that we accept, in bytes. 3.1.1 cannot say so; we drop the rest."""
 
 
 class Network(Reading):
-    """Connects once. `ended` is called in the thread, last of all, with what went wrong there.
+    """Connects once. The thread calls `ended` last, with what went wrong.
 
-    paho's own reconnecting is off. It would send what is still queued when it is back, after the
-    bridge may have sent something newer, and it keeps to itself why it cannot connect.
+    paho's own reconnecting is off. It would send what is still queued, perhaps after the
+    bridge has sent something newer, and it does not say why it cannot connect.
     """
 
     def __init__(
@@ -117,11 +117,11 @@ class Network(Reading):
             reconnect_on_failure=False,
             manual_ack=True,
         )
-        self._door, self._terms, self._ended = connector, terms, ended
+        self._connector, self._terms, self._ended = connector, terms, ended
         self._fresh: Any = None
         self._cut_off = False
         self.on_socket_open = self._opened
-        self.max_inflight_messages = 0  # nothing waits in paho: the window is ours
+        self.max_inflight_messages = 0  # paho queues nothing: Client limits what is in flight
         self.connect_timeout = connector.patience
         self.largest = terms.largest
         self.username_pw_set(connector.login.username, connector.login.password)
@@ -131,13 +131,13 @@ class Network(Reading):
             self.ws_set_options(connector.path, dict(connector.login.headers))
 
     def will(self, message: MqttMessage) -> None:
-        """Let the server publish *message* if we go without a word. Before `start`."""
+        """Let the server publish *message* if the connection breaks. Call it before `start`."""
         properties = self._properties(message, PacketTypes.WILLMESSAGE)
         self.will_set(message.topic, message.payload, message.qos, message.retain, properties)
 
     def start(self) -> threading.Thread | None:
-        """Begin to connect; the thread, or None when it is over already."""
-        connector, terms = self._door, self._terms
+        """Start to connect. Return the thread, or None when it has already ended."""
+        connector, terms = self._connector, self._terms
         five = connector.version == "5"
         self.connect_async(
             connector.host,
@@ -150,25 +150,25 @@ class Network(Reading):
         return self._thread
 
     def loop_forever(self, timeout: float = 1.0, retry_first_connection: bool = False) -> Any:  # noqa: FBT001, FBT002  as paho has it
-        """The whole life of the thread."""
+        """What the thread runs."""
         del retry_first_connection
         try:
             self.reconnect()
             super().loop_forever(timeout)
-        except Exception as error:  # noqa: BLE001  else it would die with the thread
+        except Exception as error:  # noqa: BLE001  it would be lost with the thread
             self._ended(error)
         else:
             self._ended(None)
         return MQTTErrorCode.MQTT_ERR_SUCCESS
 
     def send(self, message: MqttMessage) -> tuple[int, int]:
-        """The return code of paho, and the number under which the acknowledgement comes."""
+        """The return code of paho, and the number of the acknowledgement to expect."""
         properties = self._properties(message, PacketTypes.PUBLISH)
         info = self.publish(message.topic, message.payload, message.qos, message.retain, properties)
         return info.rc, info.mid
 
     def size(self, message: MqttMessage) -> int:
-        """Bytes of the packet that carries it."""
+        """The size of its packet, in bytes."""
         properties = self._properties(message, PacketTypes.PUBLISH)
         extra = 0 if properties is None else len(properties.pack())
         number = 2 if message.qos else 0
@@ -176,22 +176,22 @@ class Network(Reading):
         return 1 + max(1, (rest.bit_length() + 6) // 7) + rest
 
     def cut(self) -> None:
-        """Hang up at once, also on a far side that neither reads nor answers."""
+        """Close immediately, even if the server neither reads nor answers."""
         self._cut_off = True
-        _hang_up(self.socket() or self._fresh)
+        _abort(self.socket() or self._fresh)
 
     def forget(self) -> None:
-        """When the thread is over: close what paho leaves to the garbage collector."""
+        """After the end of the thread: close what paho leaves to the garbage collector."""
         self._reset_sockets()
 
     def _opened(self, _client: Any, _userdata: Any, sock: Any) -> None:
         with suppress(OSError):
             _plain(sock).setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if self._cut_off:  # it connected after nobody wanted it any more
-            _hang_up(sock)
+        if self._cut_off:  # it connected after it was given up
+            _abort(sock)
 
     def _create_socket(self) -> Any:
-        """As paho does, but a socket that does not come through its handshakes is closed."""
+        """As paho does, but close the socket when a handshake fails."""
         try:
             return super()._create_socket()
         except BaseException:
@@ -204,17 +204,17 @@ class Network(Reading):
         return self._fresh
 
     def _ssl_wrap_socket(self, tcp_sock: socket.socket) -> ssl.SSLSocket:
-        context: Any = self._door.login.context
+        context: Any = self._connector.login.context
         wrapped: ssl.SSLSocket = context.wrap_socket(
-            tcp_sock, server_hostname=self._door.host, do_handshake_on_connect=False
+            tcp_sock, server_hostname=self._connector.host, do_handshake_on_connect=False
         )
         self._fresh = wrapped
-        wrapped.settimeout(self._door.patience)
+        wrapped.settimeout(self._connector.patience)
         wrapped.do_handshake()
         return wrapped
 
     def _properties(self, message: MqttMessage, kind: int) -> Any:
-        if self._door.version != "5":
+        if self._connector.version != "5":
             return None
         properties = Properties(kind)
         for name, value in message.properties.items():
@@ -236,11 +236,11 @@ def _plain(sock: Any) -> socket.socket:
     return plain
 
 
-def _hang_up(sock: Any) -> None:
-    """Wake whoever waits for it, and let what is not sent yet never arrive."""
+def _abort(sock: Any) -> None:
+    """Wake the thread that waits for the socket, and drop unsent bytes."""
     if sock is None:
         return
     with suppress(OSError, ssl.SSLError):
         _plain(sock).setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
-        # Not SSLSocket's own, which takes away what the thread is reading with.
+        # Not SSLSocket's own, which removes the object that the thread is reading with.
         socket.socket.shutdown(_plain(sock), socket.SHUT_RDWR)

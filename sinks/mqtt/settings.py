@@ -1,4 +1,4 @@
-"""The keys of MQTT: one connection for both directions, and what the sink makes of it."""
+"""The keys of MQTT: the connection, which both directions share, and the sink."""
 
 import re
 import secrets
@@ -23,7 +23,7 @@ _HOST = re.compile(r"\[[0-9A-Fa-f:.]+\]|[0-9A-Fa-f]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f:.
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,256}")
 _LONGEST = 65535
 _NAMELESS = secrets.token_hex(4)
-"""Tells bridges apart while their VMs have no names; the same for as long as the process lives."""
+"""Tells bridges apart while their VMs have no names; constant within a process."""
 
 
 def _version(value: object) -> object:
@@ -39,35 +39,38 @@ Version = Annotated[
 
 
 class Connection(Settings):
-    """How to reach a server; sinks and approval sources have the same keys for it.
+    """How to reach a server. Sinks and approval sources have the same keys for it.
 
-    The client id is not among them: two connections with the same one end each other.
+    The client id is not one of them: two connections with the same id end each other.
     """
 
-    host: str = Field(description="a name or an address", min_length=1, max_length=255)
+    host: str = Field(description="a host name or an IP address", min_length=1, max_length=255)
     port: int | None = Field(
-        None, ge=1, le=65535, description="else 1883, 8883 with tls; websockets: 80, 443 with tls"
+        None,
+        ge=1,
+        le=65535,
+        description="default: 1883, with tls 8883; websockets: 80, with tls 443",
     )
     version: Version = "5"
     transport: Literal["tcp", "websockets"] = "tcp"
-    path: str | None = Field(None, description="of the WebSocket; /mqtt unless given")
-    headers: Mapping[str, Secret] = Field({}, description="of the WebSocket's request")
+    path: str | None = Field(None, description="path of the WebSocket; default: /mqtt")
+    headers: Mapping[str, Secret] = Field({}, description="headers of the WebSocket's request")
     username: str | None = Field(None, min_length=1, max_length=_LONGEST)
     password: Secret | None = None
     tls: TLSOption = None
-    alpn: tuple[str, ...] = Field((), description="protocols to name in TLS, as in [mqtt]")
+    alpn: tuple[str, ...] = Field((), description="ALPN protocols, as in [mqtt]")
     keep_alive: Duration = Field(
-        15.0, ge=1, le=65535, description="a server that is silent for longer is gone"
+        15.0, ge=1, le=65535, description="a server that is silent for longer counts as gone"
     )
     insecure: bool = Field(
-        default=False, description="a password in clear text beyond loopback is meant"
+        default=False, description="allow a password in clear text beyond loopback"
     )
 
     @field_validator("host")
     @classmethod
     def _a_host(cls, host: str) -> str:
         if not _HOST.fullmatch(host.strip()):
-            raise ValueError(f"{host!r} is not a host; write its name or address, and port apart")
+            raise ValueError(f"{host!r} is not a host; write its name or address, without the port")
         return host.strip().strip("[]")
 
     @field_validator("path")
@@ -82,7 +85,7 @@ class Connection(Settings):
     def _header_names(cls, headers: Mapping[str, Secret]) -> Mapping[str, Secret]:
         for name in headers:
             if not _HEADER.fullmatch(name):
-                raise ValueError(f"{name!r} is not the name of a header")
+                raise ValueError(f"{name!r} is not a header name")
         return headers
 
     @field_validator("alpn")
@@ -90,17 +93,17 @@ class Connection(Settings):
     def _protocols(cls, alpn: tuple[str, ...]) -> tuple[str, ...]:
         for name in alpn:
             if not name.isascii() or not 0 < len(name) < 256:
-                raise ValueError(f"{name!r} is not the name of a protocol, as in [mqtt]")
+                raise ValueError(f"{name!r} is not a protocol name, as in [mqtt]")
         return alpn
 
     @model_validator(mode="after")
     def _fit_together(self) -> Self:
         if self.password is not None and self.username is None:
-            raise ValueError("password is of no use without username")
+            raise ValueError("password needs username")
         if self.transport == "tcp" and (self.path is not None or self.headers):
             raise ValueError("path and headers are for transport: websockets")
         if self.alpn and not self.tls:
-            raise ValueError("alpn is of no use without tls")
+            raise ValueError("alpn needs tls")
         shown = "password" if self.password is not None else "headers" if self.headers else None
         if shown and not (self.tls or self.insecure or is_loopback(self.host)):
             raise ValueError(
@@ -129,7 +132,7 @@ class Connection(Settings):
     def _describe_security(self) -> str:
         how = "without TLS" if self.tls is None else "over TLS"
         if self.tls is not None and self.tls.insecure:
-            how = "over TLS that checks nothing"
+            how = "over TLS without verification"
         if self.tls is not None and self.tls.certificate:
             how += " with a client certificate"
         return f"{how}, as user {self.username}" if self.username else how
@@ -138,8 +141,8 @@ class Connection(Settings):
 def name_client(template: str | None, place: Place, role: str) -> str:
     """*template* filled in, else `seb-<vm id>-<role>-<name>`.
 
-    Servers end the connection of one client when another comes with its id, so while nothing is
-    known of the VM something random stands in for it, never a constant.
+    A server ends a connection when another one uses its client id. So while nothing is
+    known about the VM, the id contains a random part, never a constant.
     """
     if template is not None:
         return place.fill(template)
@@ -157,36 +160,36 @@ def _client_id(template: str | None) -> str | None:
 ClientId = Annotated[
     str | None,
     AfterValidator(_client_id),
-    Field(description="may hold {vm_id} and its like; else the bridge makes one"),
+    Field(description="may contain {vm_id} and so on; default: made by the bridge"),
 ]
 
 
 class MqttSettings(Connection, SinkSettings):
-    """Which topic, and how CloudEvents are put into messages."""
+    """Which topic, and how CloudEvents become messages."""
 
     type: Literal["mqtt"]
     topic: str = Field(
         "azure/scheduled-events/events/{subject}",
-        description="{subject} is the EventId; may hold {vm_name}, {location}, … as well",
+        description="{subject} is the EventId; may also contain {vm_name}, {location}, …",
     )
     mode: Literal["structured", "binary"] = Field(
         "structured",
         description="structured: all in the payload; binary: attributes as user properties",
     )
-    qos: Literal[0, 1] = Field(1, description="1: acknowledged by the server; 0: sent, no more")
+    qos: Literal[0, 1] = Field(1, description="1: acknowledged by the server; 0: sent only")
     expiry: bool = Field(
         default=False, description="the server drops announcements an hour after notBefore"
     )
     retain_state: bool = Field(
         default=False,
-        description="the state of each scheduled event stays on its topic until it has ended",
+        description="keep the state of each scheduled event retained on its topic until it ends",
     )
     birth_topic: str | None = Field(
         "azure/scheduled-events/bridges/{observer}",
-        description="where it stands, retained, whether this bridge is online; null: nowhere",
+        description="retained topic that says whether this bridge is online; null: none",
     )
     response_topic: str | None = Field(
-        None, description="where to send approvals; told with what can be approved"
+        None, description="Response Topic of CloudEvents that can be approved"
     )
     client_id: ClientId = None
 
@@ -218,9 +221,9 @@ class MqttSettings(Connection, SinkSettings):
         if self.mode == "binary" and self.version != "5":
             raise ValueError("mode: binary needs version: 5; MQTT 3.1.1 has no properties")
         if self.mode == "binary" and self.format is not None:
-            raise ValueError("format is for mode: structured; binary puts the data as it is")
+            raise ValueError("format needs mode: structured; binary sends the data as it is")
         if self.retain_state and "{subject}" not in self.topic:
-            raise ValueError("retain_state needs {subject} in topic; one topic keeps one state")
+            raise ValueError("retain_state needs {subject} in topic: a topic retains one message")
         return self
 
     @model_validator(mode="after")
@@ -233,7 +236,7 @@ class MqttSettings(Connection, SinkSettings):
 
     def describe(self) -> str:
         kept = "; retains what is pending" if self.retain_state else ""
-        asked = f"; asks for answers on {self.response_topic}" if self.response_topic else ""
+        asked = f"; asks for replies on {self.response_topic}" if self.response_topic else ""
         shape = f"as {self.words}" if self.format else f"in {self.mode} mode"
         return (
             f"publishes CloudEvents {shape} to MQTT topic {self.topic} "

@@ -1,10 +1,9 @@
-"""Approvals from an MQTT topic: its keys, and a client that listens there.
+"""Approvals from an MQTT topic: the keys, and the client that subscribes.
 
-The server keeps the client's session, and sends no more than it can take.
+The server keeps the client's session, and sends no more than the client can handle.
 """
 
 import asyncio
-import re
 import threading
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -27,32 +26,31 @@ from bridge.plugins import (
 )
 from sinks.mqtt.binding import Arrival, body_of, headers_of
 from sinks.mqtt.client import Client
-from sinks.mqtt.connection import Connector, find_door
+from sinks.mqtt.connection import Connector, make_connector
 from sinks.mqtt.errors import SLOW, subscription_refused
 from sinks.mqtt.network import Terms
 from sinks.mqtt.settings import ClientId, Connection, MqttSettings, name_client
-from sinks.mqtt.topics import may_meet, unshared, validate_filter
+from sinks.mqtt.topics import may_meet, validate_filter
 
 PATIENCE = 10.0
-"""For being let in, and for the answer to our subscription, in seconds."""
+"""The limit for connecting, and for the answer to our subscription, in seconds."""
 WINDOW = 10
-"""How many messages are here at most; the others wait at the server, or in the socket."""
+"""The most messages in memory; the others wait at the server or in the socket."""
 LARGEST = 256 * 1024
-"""The largest packet that servers may send us, and what we keep of one that is larger: four times
-what is read."""
+"""The largest packet that servers may send, and what we keep of a larger one: four times
+the largest approval."""
 PROBE = 5.0
-"""How often it is looked whether the server still answers, in seconds."""
+"""How often to check whether the server still answers, in seconds."""
 _LOOK = 0.1
-_SHARED = re.compile(r"\$share/[^/+#]+/.+")
 
 
 class MqttApprovals(Connection, ApprovalSettings):
-    """Which topic, and how long approvals wait there for a bridge that is away."""
+    """Which topic, and how long the server keeps approvals for a bridge that is away."""
 
     SHARED: ClassVar[tuple[str, ...]] = tuple(Connection.model_fields)
 
     type: Literal["mqtt"]
-    topic: str = Field(description="may hold + and #, {vm_name}, {location}, …")
+    topic: str = Field(description="may contain + and #, {vm_name}, {location}, …")
     client_id: ClientId = None
     session_expiry: Duration = Field(
         86400.0,
@@ -64,10 +62,12 @@ class MqttApprovals(Connection, ApprovalSettings):
     @field_validator("topic")
     @classmethod
     def _legal_topic(cls, topic: str) -> str:
-        if topic.startswith("$share") and not _SHARED.fullmatch(topic):
-            raise ValueError(f"{topic!r} is not a shared topic; write it as $share/GROUP/TOPIC")
-        validate_filter(unshared(topic))
-        return Place.validate(topic)
+        if topic.startswith("$share/"):
+            raise ValueError(
+                f"{topic!r} is a shared subscription, but every bridge must read every approval; "
+                "write the topic without $share/GROUP/"
+            )
+        return validate_filter(topic)
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
@@ -79,40 +79,42 @@ class MqttApprovals(Connection, ApprovalSettings):
         return f"come from MQTT topic {self.topic} {self.describe_connection()}"
 
     def overlaps(self, sink: SinkSettings) -> bool:
-        """By topics alone: who can tell whether two names are of one server."""
+        """Compares topics only: two names may belong to one server."""
         if not isinstance(sink, MqttSettings):
             return False
         published = (sink.topic, sink.birth_topic)
-        return any(may_meet(unshared(self.topic), each) for each in published if each)
+        return any(may_meet(self.topic, each) for each in published if each)
 
 
 @asynccontextmanager
 async def listen(
     settings: MqttApprovals, place: Place, listening: Listening
 ) -> AsyncGenerator[AsyncIterator[Delivery]]:
-    """Subscribed when entered; raises `Unavailable` when that cannot be."""
+    """Subscribed when entered. Raises `Unavailable` when it cannot subscribe."""
     client_id = _client_id(settings, replace(place, sink=listening.name))
-    connector = find_door(settings, client_id, PATIENCE)
+    connector = make_connector(settings, client_id, PATIENCE)
     signed = settings.trust == "signed"
-    seat = Seat(connector, place.fill(settings.topic), int(settings.session_expiry), signed=signed)
+    subscription = Subscription(
+        connector, place.fill(settings.topic), int(settings.session_expiry), signed=signed
+    )
     try:
-        await seat.take()
-        async with aclosing(seat.deliveries(listening)) as deliveries:
+        await subscription.start()
+        async with aclosing(subscription.deliveries(listening)) as deliveries:
             yield deliveries
     finally:
-        await seat.leave()
+        await subscription.stop()
 
 
 def _client_id(settings: MqttApprovals, place: Place) -> str:
-    """The server keeps our session by it, so a makeshift one would leave approvals behind."""
+    """The server keeps our session under it, so a temporary id would lose approvals."""
     if settings.client_id is None and not place.names.get("vm_id"):
-        why = "this VM's id, by which the server keeps approvals, is not known yet"
-        raise Unavailable(f"{why}; with a client_id it is not needed")
+        why = "this VM's id is not known yet, and the server keeps approvals under it"
+        raise Unavailable(f"{why}; set client_id to do without")
     return name_client(settings.client_id, place, "approvals")
 
 
-class Ear(Client):
-    """One that may keep the server waiting: no room, no reading, so that a flood stays outside."""
+class Receiver(Client):
+    """A client that stops reading while it has no room, so that a flood waits at the server."""
 
     def __init__(self, connector: Connector, terms: Terms) -> None:
         super().__init__(connector, terms, heard=self._arrive)
@@ -126,11 +128,11 @@ class Ear(Client):
         self._room.release()
 
     def answers(self) -> bool:
-        """Whether the server says something as often as it should."""
+        """Whether the server answers as often as it should."""
         return self._network.overdue() < PROBE
 
     async def close(self) -> None:
-        """What has not been taken stays unacknowledged, and comes again."""
+        """Messages that were not taken stay unacknowledged, and come again."""
         self._leaving = True
         await super().close()
 
@@ -139,36 +141,35 @@ class Ear(Client):
         self.news.set()
 
     def _on_message(self, _c: Any, _u: Any, message: MQTTMessage) -> None:
-        """In paho's thread, which reads nothing more before this returns: not all servers count."""
+        """In paho's thread, which waits for this: some servers ignore our limit."""
         while not (self._leaving or self.lost.done()):
             if self._room.acquire(timeout=_LOOK):
                 super()._on_message(_c, _u, message)
                 return
 
 
-class Seat:
-    """Where one bridge listens. `topic` may hold wildcards, and be shared."""
+class Subscription:
+    """One bridge's subscription. `topic` may contain wildcards."""
 
     def __init__(self, connector: Connector, topic: str, expiry: int, *, signed: bool) -> None:
-        self._door, self._topic, self._signed = connector, topic, signed
-        self._filter = unshared(topic)
+        self._connector, self._topic, self._signed = connector, topic, signed
         terms = Terms(clean=False, expiry=expiry, receive_maximum=WINDOW, largest=LARGEST)
-        self._ear = Ear(connector, terms)
+        self._receiver = Receiver(connector, terms)
         self._asking: asyncio.Task[None] | None = None
 
-    async def take(self) -> None:
-        """Raises `Unavailable` when we are not let in, or the topic is not for us to read.
+    async def start(self) -> None:
+        """Raises `Unavailable` when the broker refuses us, or the topic.
 
-        What waited in the session comes first, and may have to be taken before the answer to our
-        subscription can be read; `deliveries` looks at it then.
+        Messages of the session come first, and may have to be taken before the answer to our
+        subscription can be read. Then `deliveries` checks the answer.
         """
-        ear = self._ear
-        await ear.connect()
+        receiver = self._receiver
+        await receiver.connect()
         self._asking = asyncio.create_task(self._subscribe())
-        self._asking.add_done_callback(lambda _: ear.news.set())
-        while not (self._asking.done() or ear.arrived):
-            ear.news.clear()
-            await ear.news.wait()
+        self._asking.add_done_callback(lambda _: receiver.news.set())
+        while not (self._asking.done() or receiver.arrived):
+            receiver.news.clear()
+            await receiver.news.wait()
         self._check_answer()
 
     def _check_answer(self) -> None:
@@ -177,42 +178,42 @@ class Seat:
 
     async def _subscribe(self) -> None:
         try:
-            async with asyncio.timeout(self._door.patience):
-                # Each time: the topic may be another than that of the session.
-                (answer,) = await self._ear.subscribe({self._topic: 1})
+            async with asyncio.timeout(self._connector.patience):
+                # Each time: the topic of the session may be an old one.
+                (answer,) = await self._receiver.subscribe({self._topic: 1})
         except TimeoutError:
-            raise Unavailable(f"{self._door.server}: no answer to our subscription") from None
+            raise Unavailable(f"{self._connector.server}: no answer to our subscription") from None
         if not answer.ok:
             raise subscription_refused(answer.code, self._topic, answer.said)
         if answer.code == 0:
-            why = "the server grants no QoS 1, so approvals could be lost on the way"
+            why = "the server does not grant QoS 1, so approvals could be lost"
             raise Unavailable(f"topic {self._topic}: {why}", retry_after=SLOW)
 
-    async def leave(self) -> None:
+    async def stop(self) -> None:
         if self._asking is not None:
             self._asking.cancel()
             await asyncio.gather(self._asking, return_exceptions=True)
-        await self._ear.close()
+        await self._receiver.close()
 
     async def deliveries(self, listening: Listening) -> AsyncGenerator[Delivery]:
-        """Never ends. Raises `Unavailable` when the connection is gone and all of it is taken."""
+        """Never ends. Raises `Unavailable` when the connection is gone and all is taken."""
         while True:
             yield self._delivery(await self._next(listening))
-            self._ear.make_room()
+            self._receiver.make_room()
 
     async def _next(self, listening: Listening) -> MQTTMessage:
-        ear = self._ear
-        while not ear.arrived:
-            if ear.lost.done():
-                raise ear.lost.result()
+        receiver = self._receiver
+        while not receiver.arrived:
+            if receiver.lost.done():
+                raise receiver.lost.result()
             self._check_answer()
-            if ear.answers():
+            if receiver.answers():
                 listening.heard(None)
-            ear.news.clear()
+            receiver.news.clear()
             with suppress(TimeoutError):
                 async with asyncio.timeout(PROBE):
-                    await ear.news.wait()
-        return ear.arrived.popleft()
+                    await receiver.news.wait()
+        return receiver.arrived.popleft()
 
     def _delivery(self, message: MQTTMessage) -> Delivery:
         told = message.properties
@@ -230,18 +231,18 @@ class Seat:
         )
 
     async def _acknowledge(self, message: MQTTMessage) -> None:
-        """Once the connection is gone it comes again: it is in the journal."""
-        if not self._ear.lost.done():
-            self._ear.acknowledge(message)
+        """Without a connection it comes again; the journal recognizes it."""
+        if not self._receiver.lost.done():
+            self._receiver.acknowledge(message)
 
     def _unread(self, message: MQTTMessage) -> str | None:
-        """What is retained comes at every start, whoever meant it once.
+        """Why not to read it: a retained message comes again at every start.
 
-        A session goes on with the topics it had, also when the configuration has another now.
+        A session keeps its old topics, even when the configuration has another one now.
         """
         if message.retain:
             return "retained"
         with suppress(UnicodeError):
-            if topic_matches_sub(self._filter, message.topic):
+            if topic_matches_sub(self._topic, message.topic):
                 return None
         return "other-topic"

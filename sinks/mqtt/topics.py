@@ -1,4 +1,4 @@
-"""Which topics and topic filters MQTT takes, and whether two of them may meet."""
+"""Which topics and topic filters MQTT allows, and whether two of them may overlap."""
 
 import re
 from itertools import zip_longest
@@ -8,54 +8,47 @@ from bridge.plugins import Place
 LONGEST = 65535
 """Bytes of UTF-8, as in every string of MQTT."""
 _ROOM = 1024
-"""What placeholders may need at most: each stands for a name of 128 characters or fewer."""
+"""Room for placeholders: each stands for a name of at most 128 characters."""
 _PLACEHOLDER = re.compile(r"\{[^{}]*\}")
 _FORBIDDEN = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 
 
 def validate_topic(template: str, *more: str) -> str:
-    """Return *template*, or raise ValueError when nothing can be published there.
+    """Return *template*. Raises ValueError when it is not a topic to publish to.
 
-    *more* names placeholders beyond those of `Place`.
+    *more* names placeholders in addition to those of `Place`.
     """
     if re.search(r"[+#]", template):
-        raise ValueError(f"{template!r} holds a wildcard, + or #; one publishes to one topic")
+        raise ValueError(f"{template!r} contains a wildcard (+ or #); name one topic")
     return _validate(template, *more)
 
 
 def validate_filter(template: str, *more: str) -> str:
-    """Return *template*, or raise ValueError when one cannot subscribe to it; wildcards may be."""
+    """Return *template*. Raises ValueError when it is not a topic filter."""
     levels = _validate(template, *more).split("/")
     for place, level in enumerate(levels):
         alone = level in {"+", "#"} or not re.search(r"[+#]", level)
         if not alone or (level == "#" and place < len(levels) - 1):
-            raise ValueError(f"{template!r}: + is a whole level, and # is the last")
+            raise ValueError(f"{template!r}: + must be a whole level, and # the last level")
     return template
-
-
-def unshared(topic: str) -> str:
-    """The filter within `$share/GROUP/FILTER`, or *topic* itself."""
-    if not topic.startswith("$share/"):
-        return topic
-    return topic.split("/", 2)[-1]
 
 
 def _validate(template: str, *more: str) -> str:
     if not template:
-        raise ValueError("a topic is not empty")
+        raise ValueError("a topic must not be empty")
     if template.startswith("$"):
-        raise ValueError(f"{template!r} begins with $, which is the server's own")
+        raise ValueError(f"{template!r} begins with $, which is reserved for the server")
     if _FORBIDDEN.search(template):
-        raise ValueError("a topic holds no control characters")
+        raise ValueError("a topic must not contain control characters")
     if len(template.encode()) > LONGEST - _ROOM:
         raise ValueError(f"a topic has at most {LONGEST - _ROOM} bytes")
     return Place.validate(template, *more)
 
 
 def may_meet(one: str, other: str) -> bool:
-    """Whether two templates can lead to the same topic; wildcards and placeholders are anything."""
+    """Whether two templates can mean the same topic; wildcards and placeholders match anything."""
     for a, b in zip_longest(one.split("/"), other.split("/")):
-        if "#" in {a, b}:  # also where the other is over: a/# stands for a as well
+        if "#" in {a, b}:  # also at the end of the other: a/# matches a as well
             return True
         if a is None or b is None or not _levels_may_meet(a, b):
             return False
@@ -78,6 +71,6 @@ def _pattern(level: str) -> re.Pattern[str]:
 
 
 def _ends(level: str) -> tuple[str, str]:
-    """What stands before the first placeholder, and behind the last."""
+    """What comes before the first placeholder and after the last."""
     parts = _PLACEHOLDER.split(level)
     return parts[0], parts[-1]

@@ -1,4 +1,4 @@
-"""What one CloudEvent is to the collector: an envelope with the event in it; pure."""
+"""A CloudEvent as the collector expects it: the event in an envelope; pure."""
 
 import json
 from dataclasses import replace
@@ -14,7 +14,7 @@ _SOURCETYPE = "azure:scheduledevents"
 
 
 def open_envelopes(settings: SplunkSettings) -> Format:
-    """Splunk's own format brings its envelope; what any other says is put into one here."""
+    """The format splunk-hec has its own envelope; any other format gets one here."""
     given = settings.format
     if given is not None and given.type != _OWN:
         form = open_format(settings)

@@ -1,4 +1,4 @@
-"""`seb check --connect`: the collector is reached and takes the token; nothing is published."""
+"""`seb check --connect`: the collector answers and accepts the token. Nothing is published."""
 
 import asyncio
 
@@ -9,7 +9,7 @@ from sinks.splunk.settings import SplunkSettings
 
 
 async def check_sink(settings: SplunkSettings, place: Place) -> str:
-    """One sentence of what was proved. Raises `Unavailable` as sending would."""
+    """Return one sentence that says what works. Raises `Unavailable` as sending would."""
     within = batch_limit(settings)
     try:
         async with asyncio.timeout(within), Collector.open(settings, place) as collector:
@@ -19,6 +19,6 @@ async def check_sink(settings: SplunkSettings, place: Place) -> str:
     except TimeoutError:
         raise Unavailable(f"{settings.url}: no answer within {within:g} s") from None
     more = " and acknowledges" if settings.acknowledge else ""
-    index = f"; whether index {settings.index} is open to it, the first event shows"
+    index = f"; the first event shows whether the token may use index {settings.index}"
     known = index if settings.index else ""
-    return f"reached {settings.url}, which takes the token{more}; nothing was published{known}"
+    return f"reached {settings.url}, which accepts the token{more}; nothing was published{known}"

@@ -1,4 +1,4 @@
-"""The HTTP Event Collector, asked: one request at a time, of bounded size, never redirected."""
+"""Requests to the HTTP Event Collector: one at a time, of bounded size, never redirected."""
 
 import gzip
 import json
@@ -24,7 +24,7 @@ _NOBODYS = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class Collector:
-    """Its methods raise `Unavailable` when there is no answer, or none that can be used."""
+    """Its methods raise `Unavailable` when there is no usable answer."""
 
     settings: SplunkSettings
     channel: str
@@ -33,34 +33,34 @@ class Collector:
     @classmethod
     @asynccontextmanager
     async def open(cls, settings: SplunkSettings, place: Place) -> AsyncGenerator[Self]:
-        """Connects when there is something to ask."""
+        """Connects with the first request."""
         async with _http.client(1) as http:
             yield cls(settings, name_channel(settings, place), http)
 
     async def post(self, events: Sequence[bytes]) -> Outcome:
-        """Envelopes one after the other, as the collector wants them: not an array."""
+        """Send envelopes one after the other, as the collector expects them: not an array."""
         token = self._token()
         return judge(await self._ask("event", token, b"".join(events)), token)
 
     async def settled(self, receipts: Sequence[int]) -> set[int]:
-        """Which of them are indexed by now. The collector forgets those that it has told us of."""
+        """Which receipts are indexed. The collector forgets a receipt once it has reported it."""
         token = self._token()
         body = json.dumps({"acks": list(receipts)}).encode()
         return indexed(await self._ask("ack", token, body), token)
 
     async def admit(self) -> None:
-        """Find out with a request that holds no event whether the token is good."""
+        """Check the token, with a request that has no event."""
         token = self._token()
         takes_token(await self._ask("event", token, b""), token)
 
     async def acknowledge(self) -> None:
-        """Find out with a receipt that nobody has whether the token knows of receipts."""
+        """Check whether the token gives receipts, by asking for one that does not exist."""
         await self.settled([_NOBODYS])
 
     def _token(self) -> str:
         token = read_secret(self.settings.token, "token")
         if not token.isascii() or not token.isprintable():
-            raise Unavailable("token has characters that no token has")
+            raise Unavailable("token contains characters that are not allowed in a token")
         return token
 
     async def _ask(self, endpoint: str, token: str, body: bytes) -> CollectorResponse:

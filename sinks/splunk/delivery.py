@@ -1,4 +1,4 @@
-"""A batch in as few requests as its size allows, each event's fate found out, receipts kept."""
+"""Delivers a batch in as few requests as its size allows, and follows each event's receipt."""
 
 import asyncio
 import time
@@ -14,25 +14,25 @@ from sinks.splunk.errors import SLOW, Accepted, Outcome, Refused
 from sinks.splunk.settings import SplunkSettings
 
 PATIENCE = 300.0
-"""Seconds after which what was accepted and never indexed is sent again."""
+"""Seconds after which an event that was accepted but not indexed is sent again."""
 _FIRST_LOOK, _RAREST_LOOK = 0.1, 2.0
 _BREATH = 16
-"""So many are encoded before others get their turn."""
-_NOT_INDEXED = "it is accepted, and not indexed yet"
+"""How many are encoded before other tasks get a turn."""
+_NOT_INDEXED = "accepted, but not indexed yet"
 
 
 @asynccontextmanager
 async def open_sink(settings: SplunkSettings, place: Place) -> AsyncGenerator[Send]:
     async with Collector.open(settings, place) as collector:
         if settings.acknowledge:
-            # A token without receipts would take the same events again and again.
+            # A token without receipts would accept the same events again and again.
             await collector.acknowledge()
         yield OpenSink(collector, open_envelopes(settings), batch_limit(settings)).send
 
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """An event under way, and its place in the batch."""
+    """An event on its way, and its place in the batch."""
 
     place: int
     id: str
@@ -43,7 +43,7 @@ class _Item:
 class OpenSink:
     """`limit` is for one batch, in seconds.
 
-    Receipts outlive a batch: what was accepted is asked for, rather than sent a second time.
+    Receipts outlive a batch: the sink asks for accepted events instead of sending them again.
     """
 
     collector: Collector
@@ -59,7 +59,7 @@ class OpenSink:
         return results
 
     async def _deliver(self, batch: Sequence[CloudEvent], results: list[Result]) -> None:
-        """Fill in *results*; what is not settled when the time is over stays as it is."""
+        """Fill in *results*; what is not settled in time stays as it is."""
         self._forget_old()
         said = await self._said(batch)
         problem: Unavailable | None = None
@@ -83,7 +83,7 @@ class OpenSink:
         said: Sequence[bytes | Rejected],
         results: list[Result],
     ) -> Iterator[list[_Item]]:
-        """What is to be sent, cut where a request would grow too large."""
+        """The events to send, split where a request would become too large."""
         items: list[_Item] = []
         size = 0
         for place, (cloudevent, envelope) in enumerate(zip(batch, said, strict=True)):
@@ -101,7 +101,7 @@ class OpenSink:
             yield items
 
     async def _post(self, items: list[_Item], results: list[Result]) -> Unavailable | None:
-        """Send until each is accepted or found guilty; what stopped us before that, if anything."""
+        """Send until each event is accepted or rejected; return what stopped it, if any."""
         waiting = [items]
         while waiting:
             part = waiting.pop()
@@ -124,7 +124,7 @@ class OpenSink:
             return error
         acknowledge = self.collector.settings.acknowledge
         if acknowledge and isinstance(verdict, Accepted) and verdict.receipt is None:
-            why = "it gives no receipts; let the token acknowledge, or set acknowledge: false"
+            why = "it gives no receipts; enable them for the token, or set acknowledge: false"
             return Unavailable(why, retry_after=SLOW)
         return verdict
 
@@ -137,7 +137,7 @@ class OpenSink:
         self._receipts |= {item.id: (verdict.receipt, now) for item in part}
 
     async def _confirm(self, batch: Sequence[CloudEvent], results: list[Result]) -> None:
-        """Ask, ever more rarely, until all that was accepted is indexed or the time is over."""
+        """Ask, at growing intervals, until all accepted events are indexed or the time is over."""
         ours = {event.id: place for place, event in enumerate(batch) if event.id in self._receipts}
         for place in ours.values():
             results[place] = Unavailable(_NOT_INDEXED)
@@ -166,7 +166,7 @@ class OpenSink:
 def _without_guilty(
     part: list[_Item], verdict: Refused, results: list[Result]
 ) -> list[list[_Item]]:
-    """What is to be sent again: all others, or both halves when nobody says who it was."""
+    """What to send again: all others, or both halves when the answer does not name the event."""
     number = 0 if len(part) == 1 else verdict.number
     if number is None or number >= len(part):
         middle = len(part) // 2

@@ -1,4 +1,4 @@
-"""What the collector's answers mean, by the codes that Splunk documents; and what no answer is."""
+"""What the collector's answers mean, by the codes that Splunk documents."""
 
 import re
 from collections.abc import Mapping
@@ -9,31 +9,31 @@ from bridge.plugins import Unavailable
 from sinks import _http
 
 SLOW = 60.0
-"""Seconds until another try at what somebody has to put right first."""
+"""Seconds until the next try after an error that an operator has to fix."""
 _SUCCESS, _NO_DATA = 0, 5
 _TO_MEND = {
     1: "the token is disabled",
     2: "it got no token",
-    3: "it does not take the token's form",
+    3: "it does not accept the form of the token",
     4: "it does not know the token",
-    7: "there is no such index for this token; correct index, or allow it to the token",
-    10: "it misses the channel",
-    11: "it does not take the channel",
-    14: "the token does not acknowledge; turn that on in Splunk, or set acknowledge: false",
-    16: "it does not allow this way of authorization",
+    7: "this token has no such index; correct index, or allow it for the token",
+    10: "the channel is missing",
+    11: "it does not accept the channel",
+    14: "the token does not acknowledge; enable that in Splunk, or set acknowledge: false",
+    16: "it does not allow this kind of authorization",
 }
 _NEVER = {
-    _NO_DATA: "it sees no data",
+    _NO_DATA: "it got no data",
     6: "it cannot read the event",
-    12: "it misses the event's content",
+    12: "the event has no content",
     13: "the event's content is blank",
-    15: "it does not take the event's indexed fields",
+    15: "it does not accept the event's indexed fields",
 }
 _BY_STATUS = {
     401: "it does not accept the token",
     403: "it does not accept the token",
-    404: "there is no HTTP Event Collector; correct url",
-    407: "the proxy wants to know who we are",
+    404: "this is not an HTTP Event Collector; correct url",
+    407: "the proxy requires authentication",
 }
 _WORDS = 200
 _SECONDS = re.compile(r"\d{1,5}")
@@ -54,14 +54,14 @@ class CollectorResponse:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """All of it; `receipt` is what to ask for when it shall be indexed."""
+    """All events were accepted; `receipt` is what to ask for until they are indexed."""
 
     receipt: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """One event at least is not to be had; `number` says which, from 0 on, if it is known."""
+    """At least one event is rejected; `number` says which, from 0, if it is known."""
 
     why: str
     number: int | None = None
@@ -71,12 +71,12 @@ Outcome = Accepted | Refused | Unavailable
 
 
 def unanswered(error: BaseException, url: str) -> Unavailable:
-    """Why a request to *url* had no answer."""
+    """Why a request to *url* got no answer."""
     return Unavailable(f"{url}: {_http.why(error)}")
 
 
 def judge(answer: CollectorResponse, *secrets: str) -> Outcome:
-    """What became of a request with events; *secrets* are not repeated."""
+    """The result of a request with events; *secrets* are masked."""
     code, status = answer.code, answer.status
     if status == 200 and code == _SUCCESS:
         return Accepted(_number(answer.said.get("ackId")))
@@ -84,19 +84,19 @@ def judge(answer: CollectorResponse, *secrets: str) -> Outcome:
     if status == 400 and code in _NEVER:
         return Refused(f"{_NEVER[code]} ({said})", _number(answer.said.get("invalid-event-number")))
     if status == 413:
-        return Refused(f"it finds it too large ({said})")
+        return Refused(f"it says the event is too large ({said})")
     return _not_now(answer, said)
 
 
 def takes_token(answer: CollectorResponse, *secrets: str) -> None:
-    """An empty request gets past the token and no further. Raises `Unavailable` if not so far."""
+    """An empty request passes the token check only. Raises `Unavailable` if it does not."""
     if answer.status == 400 and answer.code == _NO_DATA:
         return
     raise _not_now(answer, _words(answer, secrets))
 
 
 def indexed(answer: CollectorResponse, *secrets: str) -> set[int]:
-    """The receipts that are settled. Raises `Unavailable` when that is not what it says."""
+    """The settled receipts. Raises `Unavailable` for any other answer."""
     found = answer.said.get("acks")
     if answer.status != 200 or not isinstance(found, Mapping):
         raise _not_now(answer, _words(answer, secrets))
@@ -109,11 +109,11 @@ def _not_now(answer: CollectorResponse, said: str) -> Unavailable:
     if why is not None and status < 500:
         return Unavailable(f"{why} ({said})", retry_after=SLOW)
     if 200 <= status < 400:
-        # A portal, a login page, a redirect: whoever that is, it has not taken anything.
-        return Unavailable(f"what answers is no HTTP Event Collector ({said})", retry_after=SLOW)
+        # A portal, a login page, a redirect: it has not accepted anything.
+        return Unavailable(f"the server is not an HTTP Event Collector ({said})", retry_after=SLOW)
     asked = (answer.retry_after or "").strip()
     wait = float(asked) if _SECONDS.fullmatch(asked) else None
-    return Unavailable(f"it cannot take it now ({said})", retry_after=wait)
+    return Unavailable(f"it cannot accept it now ({said})", retry_after=wait)
 
 
 def _words(answer: CollectorResponse, secrets: tuple[str, ...]) -> str:

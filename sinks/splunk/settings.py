@@ -1,4 +1,4 @@
-"""The keys of Splunk's HTTP Event Collector: where it is, and where Splunk puts what it gets."""
+"""The keys of the sink `splunk`: where the collector is, and where Splunk stores events."""
 
 from typing import Literal, Self
 from urllib.parse import urlsplit
@@ -14,33 +14,31 @@ SMALLEST, LARGEST = 128 * 1024, 100 * 1024 * 1024
 
 
 class SplunkSettings(SinkSettings):
-    """Which collector, with which token, and what it is told besides the events."""
+    """Which collector, with which token, and what goes along with the events."""
 
     type: Literal["splunk"]
     url: str = Field(description="https://HOST:8088")
     token: Secret = Field(description="of the HTTP Event Collector")
-    index: str | None = Field(None, min_length=1, description="else the token's default index")
-    sourcetype: str | None = Field(None, min_length=1, description="else azure:scheduledevents")
-    source: str | None = Field(None, min_length=1, description="else the CloudEvent's source")
-    host: str | None = Field(None, min_length=1, description="else the VM that speaks")
+    index: str | None = Field(None, min_length=1, description="default: the token's index")
+    sourcetype: str | None = Field(None, min_length=1, description="default: azure:scheduledevents")
+    source: str | None = Field(None, min_length=1, description="default: the CloudEvent's source")
+    host: str | None = Field(None, min_length=1, description="default: the VM that published it")
     acknowledge: bool = Field(
-        default=False, description="delivered once it is indexed, not when it is accepted"
+        default=False, description="delivered once indexed, not once accepted"
     )
-    channel: UUID | None = Field(None, description="a GUID; else one made of VM and sink")
+    channel: UUID | None = Field(None, description="a GUID; default: derived from VM and sink")
     max_request: Size = Field(
         1024 * 1024, ge=SMALLEST, le=LARGEST, description="events in one request, in bytes"
     )
     compression: Literal["none", "gzip"] = "none"
-    proxy: str | None = Field(None, description="http://HOST:PORT on the way")
+    proxy: str | None = Field(None, description="http://HOST:PORT of an HTTP proxy")
     tls: TLSOption = None
-    insecure: bool = Field(
-        default=False, description="http:// to another host than loopback is what you want"
-    )
+    insecure: bool = Field(default=False, description="allow http:// to a host other than loopback")
 
     @field_validator("url")
     @classmethod
     def _base(cls, url: str) -> str:
-        """Without the path of the collector, which many paste along with it."""
+        """Remove the path of the collector, which many people paste along."""
         base = _plain(url, "https://HOST:8088", {"http", "https"}).rstrip("/")
         for end in ("/event", "/raw"):
             base = base.removesuffix(_COLLECTOR + end)
@@ -65,12 +63,12 @@ class SplunkSettings(SinkSettings):
                 f"the token would go to {host} in clear text; write https://, or insecure: true"
             )
         if parts.scheme == "http" and self.tls is not None:
-            raise ValueError("tls is of no use with http://; write https://")
+            raise ValueError("tls has no effect with http://; write https://")
         return self
 
     @property
     def placed(self) -> dict[str, str]:
-        """What the operator says of where Splunk puts it."""
+        """Where Splunk stores it, as configured."""
         return {name: getattr(self, name) for name in _PLACED if getattr(self, name) is not None}
 
     def endpoint(self, name: str) -> str:
@@ -81,14 +79,14 @@ class SplunkSettings(SinkSettings):
         how = [f"into index {self.index}"] * (self.index is not None)
         how += ["waiting until they are indexed"] * self.acknowledge
         how += [f"through the proxy {self.proxy}"] * (self.proxy is not None)
-        how += ["over TLS that checks nothing"] * bool(self.tls and self.tls.insecure)
+        how += ["over TLS without verification"] * bool(self.tls and self.tls.insecure)
         how += ["without TLS"] * self.url.startswith("http://")
         return ", ".join([f"sends {what} to Splunk's HTTP Event Collector at {self.url}", *how])
 
 
 def _plain(url: str, example: str, schemes: set[str]) -> str:
-    """A URL of a server and perhaps a path; the message does not repeat what may be a password."""
-    wrong = f"must be as in {example}, without user, query and fragment"
+    """A URL of a server and perhaps a path. The error does not quote it: it may be a password."""
+    wrong = f"must look like {example}, without user, query and fragment"
     try:
         parts = urlsplit(url.strip())
         host, port = parts.hostname, parts.port

@@ -1,4 +1,4 @@
-"""RFC 5424, exactly: a CloudEvent's header, structured data and text, and how they are framed."""
+"""RFC 5424: a CloudEvent's header, structured data and text, and their framing."""
 
 import os
 import re
@@ -20,7 +20,7 @@ _TOLD = ("id", "source", "type", "subject", "correlationid", "causationid")
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """What is the same in all messages of a sink."""
+    """What all messages of a sink have in common."""
 
     facility: str
     app_name: str
@@ -30,7 +30,7 @@ class Style:
     bom: bool = False
 
     def write(self, cloudevent: CloudEvent, text: bytes) -> bytes:
-        """The whole message. Raises `Rejected` when it is too large: cut JSON is no JSON."""
+        """The whole message. Raises `Rejected` when it is too large: JSON must not be cut."""
         attributes = cloudevent.attributes
         head = f"{self._header(cloudevent, attributes)} {self._data(attributes)} "
         message = head.encode() + (BOM if self.bom else b"") + text
@@ -61,7 +61,7 @@ class Style:
 
 
 def _field(value: object, most: int) -> str:
-    """Printable ASCII without spaces, or a dash for what is not known."""
+    """Printable ASCII without spaces, or a dash for an unknown value."""
     return _UNPRINTABLE.sub("_", str(value or ""))[:most] or _NOTHING
 
 
@@ -80,9 +80,9 @@ def _escaped(value: object) -> str:
 
 
 def frame(message: bytes, framing: str) -> bytes:
-    """RFC 6587: the length before it, or a line feed behind it, which it then must not hold."""
+    """RFC 6587: the length before it, or a line feed after it and none inside."""
     if framing == "octet-counting":
         return b"%d %s" % (len(message), message)
     if b"\n" in message:
-        raise Rejected("the text has a line feed; only framing: octet-counting can carry that")
+        raise Rejected("the text contains a line feed; set framing: octet-counting")
     return message + b"\n"

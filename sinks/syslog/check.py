@@ -1,4 +1,4 @@
-"""`seb check --connect`: the receiver is reached, as far as its protocol tells; nothing is sent."""
+"""`seb check --connect`: the receiver answers, as far as its protocol shows. Nothing is sent."""
 
 from bridge.plugins import Place
 from sinks.syslog.delivery import Stream, open_datagrams
@@ -7,11 +7,11 @@ from sinks.syslog.settings import SyslogSettings
 
 
 async def check_sink(settings: SyslogSettings, place: Place) -> str:
-    """One sentence of what was proved. Raises `Unavailable` as sending would."""
+    """Return one sentence that says what works. Raises `Unavailable` as sending would."""
     if settings.to.scheme == "udp":
         datagrams = await open_datagrams(settings)
         datagrams.abort()
-        return f"{settings.to.host} is {datagrams.peer}; UDP does not tell whether anybody listens"
+        return f"{settings.to.host} is {datagrams.peer}; UDP does not confirm anything"
     stream = Stream.begin(settings, place)
     try:
         async with translated(settings.to, stream.limit):

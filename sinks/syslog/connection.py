@@ -1,7 +1,7 @@
-"""One connection over TCP or TLS: made, written to, and asked what the receiver has of it.
+"""One connection over TCP or TLS, and what the receiver has got of it.
 
-Syslog has no acknowledgements. What TCP itself knows has to do: whether the receiver's machine has
-confirmed every byte, and whether the receiver has hung up.
+Syslog has no acknowledgements. TCP knows two things instead: whether the receiver's machine has
+confirmed every byte, and whether the receiver has closed the connection.
 """
 
 import asyncio
@@ -18,13 +18,13 @@ _GOODBYE = 1.0
 _FIRST_LOOK, _RAREST_LOOK = 0.001, 0.05
 _SILENCE = 0.25
 _KEEPALIVE = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 6}
-# Where Linux's struct tcp_info has the segments that are not confirmed, the microseconds of a
-# round trip, and the bytes that are not even sent.
+# Offsets in Linux's struct tcp_info: segments that are not confirmed, microseconds of a
+# round trip, and bytes that are not sent yet.
 _UNCONFIRMED, _ROUND_TRIP, _UNSENT, _LENGTH = 24, 68, 144, 148
 
 
-class _Ears(asyncio.Protocol):
-    """Listens for the end of the connection; a receiver has nothing else to say."""
+class _Watcher(asyncio.Protocol):
+    """Waits for the end of the connection; a syslog receiver sends nothing else."""
 
     def __init__(self) -> None:
         loop = asyncio.get_running_loop()
@@ -46,14 +46,14 @@ class _Ears(asyncio.Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """`outer` is what is written to: TLS around `inner`, or `inner` itself.
+    """`outer` is what the sink writes to: TLS around `inner`, or `inner` itself.
 
-    Its methods raise OSError; `abort` ends it whatever state it is in.
+    Its methods raise OSError; `abort` ends it in any state.
     """
 
     outer: asyncio.Transport
     inner: asyncio.Transport
-    ears: _Ears
+    watcher: _Watcher
     context: ssl.SSLContext | None
 
     @property
@@ -62,34 +62,34 @@ class Connection:
         return found.version() if found else None
 
     async def deliver(self, data: bytes) -> None:
-        """Return once the receiver's machine has all of it and the receiver has not hung up."""
+        """Return once the receiver's machine has all bytes and the connection is still open."""
         self._still_there()
         self.outer.write(data)
         pause = _FIRST_LOOK
         while self._under_way():
-            # Nothing tells when the last byte is confirmed, so it is asked for, ever more rarely.
+            # The system does not report the last confirmation, so poll at growing intervals.
             await self._listen(pause)
             pause = min(pause * 2, _RAREST_LOOK)
         await self._listen(0)
 
     async def finish(self) -> None:
-        """Say that this was all, and return once the receiver has hung up in order.
+        """Send the end of the stream, and return once the receiver has closed in order.
 
-        It has read everything then: one that closes with something unread resets the connection.
+        It has read everything then: closing with unread bytes resets the connection.
         """
         if self.outer is self.inner:
             self.outer.write_eof()
         else:
             self.outer.close()
-        problem = await self.ears.ended
+        problem = await self.watcher.ended
         if problem is not None:
             raise problem
 
     async def admitted(self) -> None:
-        """In TLS 1.3 we are done before the receiver has seen our certificate, or missed it.
+        """With TLS 1.3 the handshake ends here before the receiver has checked our certificate.
 
-        It tells by a ticket that we are in, and by an alert or by hanging up that we are not. Some
-        give no tickets: from them a moment's silence, after the way there and back, has to do.
+        A ticket shows that it accepts us; an alert or a closed connection that it does not. Some
+        receivers send no tickets: then a moment of silence after one round trip has to do.
         """
         tls: ssl.SSLObject | None = self.outer.get_extra_info("ssl_object")
         if tls is None or tls.version() != "TLSv1.3":
@@ -101,22 +101,22 @@ class Connection:
             waited, pause = waited + pause, pause * 2
 
     async def leave(self) -> None:
-        """In order, but without waiting long for the receiver's goodbye."""
+        """Close in order, but do not wait long for the receiver."""
         self.outer.close()
         with suppress(TimeoutError):
             async with asyncio.timeout(_GOODBYE):
-                await asyncio.shield(self.ears.gone)
+                await asyncio.shield(self.watcher.gone)
 
     def abort(self) -> None:
         self.inner.abort()
 
     async def _listen(self, seconds: float) -> None:
-        await asyncio.wait({self.ears.ended}, timeout=seconds)
+        await asyncio.wait({self.watcher.ended}, timeout=seconds)
         self._still_there()
 
     def _still_there(self) -> None:
-        if self.ears.ended.done():
-            raise self.ears.ended.result() or ConnectionResetError("closed by the receiver")
+        if self.watcher.ended.done():
+            raise self.watcher.ended.result() or ConnectionResetError("closed by the receiver")
 
     def _under_way(self) -> bool:
         if self.outer.get_write_buffer_size() or self.inner.get_write_buffer_size():
@@ -125,15 +125,15 @@ class Connection:
 
 
 async def connect(address: Address, context: ssl.SSLContext | None, patience: float) -> Connection:
-    """Raises OSError when the receiver cannot be reached, or does not prove who it is."""
+    """Raises OSError when the receiver cannot be reached or its certificate is not valid."""
     loop = asyncio.get_running_loop()
-    inner, ears = await loop.create_connection(_Ears, sock=await _reach(address, patience))
+    inner, watcher = await loop.create_connection(_Watcher, sock=await _reach(address, patience))
     if context is None:
-        return Connection(inner, inner, ears, None)
+        return Connection(inner, inner, watcher, None)
     try:
         outer = await loop.start_tls(
             inner,
-            ears,
+            watcher,
             context,
             server_hostname=address.host.partition("%")[0],
             ssl_shutdown_timeout=patience,
@@ -143,13 +143,13 @@ async def connect(address: Address, context: ssl.SSLContext | None, patience: fl
         raise
     if outer is None:
         raise ConnectionResetError("closed by the receiver")
-    return Connection(outer, inner, ears, context)
+    return Connection(outer, inner, watcher, context)
 
 
 async def _reach(address: Address, patience: float) -> socket.socket:
-    """The first of the name's addresses that answers; each has its share of the time.
+    """The first address of the name that answers; each gets its share of the time.
 
-    asyncio would try several at once, but forgets to close them when it is cancelled.
+    asyncio tries several at the same time, but leaks them when it is cancelled.
     """
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
@@ -173,7 +173,7 @@ async def _reach(address: Address, patience: float) -> socket.socket:
 
 
 def _keep_alive(sock: socket.socket) -> None:
-    """A receiver that vanished without a word is found out while nothing is sent."""
+    """TCP keep-alive finds a receiver that vanished while nothing is sent."""
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in _KEEPALIVE.items():
         if hasattr(socket, name):
@@ -181,12 +181,12 @@ def _keep_alive(sock: socket.socket) -> None:
 
 
 def _unconfirmed(sock: socket.socket) -> bool:
-    """Whether the receiver's machine lacks something; False where the system does not tell."""
+    """Whether bytes are unconfirmed; False where the system does not report it."""
     return bool(_tcp_info(sock, _UNCONFIRMED) or _tcp_info(sock, _UNSENT))
 
 
 def _round_trip(sock: socket.socket) -> float:
-    """How long the way there and back takes, in seconds; 0 where the system does not tell."""
+    """The round-trip time, in seconds; 0 where the system does not report it."""
     return _tcp_info(sock, _ROUND_TRIP) / 1e6
 
 

@@ -1,4 +1,4 @@
-"""Messages over UDP: sent, and hardly ever more than that."""
+"""Messages over UDP: sent, and almost never confirmed."""
 
 import asyncio
 from dataclasses import dataclass
@@ -7,13 +7,13 @@ from typing import Any
 from sinks.syslog.settings import Address
 
 _PACE, _PAUSE = 32, 0.002
-"""A pause after so many, because a receiver's buffer holds a few hundred and drops the rest."""
+"""Pause after this many: a receiver's buffer holds a few hundred and drops the rest."""
 _ECHO = 0.05
-"""How long we listen for the word that nobody listens there."""
+"""How long to wait for the report that the port is closed."""
 
 
-class _Ears(asyncio.DatagramProtocol):
-    """A machine without a receiver says so, if no firewall keeps it from doing that."""
+class _Refusals(asyncio.DatagramProtocol):
+    """A machine without a receiver reports a closed port, unless a firewall blocks that."""
 
     def __init__(self) -> None:
         self.refused: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
@@ -25,10 +25,10 @@ class _Ears(asyncio.DatagramProtocol):
 
 @dataclass(frozen=True, slots=True)
 class Datagrams:
-    """A socket that knows its receiver. Its methods raise OSError."""
+    """A socket that is connected to its receiver. Its methods raise OSError."""
 
     transport: asyncio.DatagramTransport
-    ears: _Ears
+    refusals: _Refusals
 
     @property
     def peer(self) -> Any:
@@ -39,9 +39,9 @@ class Datagrams:
             if number % _PACE == _PACE - 1:
                 await asyncio.sleep(_PAUSE)
             self.transport.sendto(message)
-        await asyncio.wait({self.ears.refused}, timeout=_ECHO)
-        if self.ears.refused.done():
-            raise self.ears.refused.result()
+        await asyncio.wait({self.refusals.refused}, timeout=_ECHO)
+        if self.refusals.refused.done():
+            raise self.refusals.refused.result()
 
     def abort(self) -> None:
         self.transport.abort()
@@ -50,7 +50,7 @@ class Datagrams:
 async def aim(address: Address) -> Datagrams:
     """Raises OSError when the name cannot be resolved."""
     loop = asyncio.get_running_loop()
-    transport, ears = await loop.create_datagram_endpoint(
-        _Ears, remote_addr=(address.host, address.port)
+    transport, refusals = await loop.create_datagram_endpoint(
+        _Refusals, remote_addr=(address.host, address.port)
     )
-    return Datagrams(transport, ears)
+    return Datagrams(transport, refusals)

@@ -1,4 +1,4 @@
-"""A batch, written as messages and delivered over what the address names."""
+"""Delivers a batch as messages, over UDP, TCP or TLS."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
@@ -24,7 +24,7 @@ from sinks.syslog.errors import translated
 from sinks.syslog.settings import SyslogSettings
 
 _BREATH = 16
-"""So many are written before others get their turn."""
+"""How many are written before other tasks get a turn."""
 
 
 @asynccontextmanager
@@ -41,7 +41,7 @@ async def _stream(settings: SyslogSettings, place: Place) -> AsyncGenerator[Send
         async with translated(settings.to, stream.limit):
             await stream.enter()
         if not settings.keep_connected:
-            await stream.leave()  # it was there; each batch has a connection of its own
+            await stream.leave()  # only a test: each batch has a connection of its own
         yield stream.send
         await stream.leave()
     finally:
@@ -75,7 +75,7 @@ async def open_datagrams(settings: SyslogSettings) -> Datagrams:
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """CloudEvents as messages, framed or, for datagrams, not."""
+    """CloudEvents as messages; framed, except for datagrams."""
 
     form: Format
     style: Style
@@ -83,7 +83,7 @@ class Writer:
 
     @classmethod
     def of(cls, settings: SyslogSettings, place: Place) -> Self:
-        """Raises `Unavailable` while a name is not known yet."""
+        """Raises `Unavailable` while a placeholder has no value yet."""
         style = Style(
             facility=settings.facility,
             app_name=settings.app_name,
@@ -125,7 +125,7 @@ class Stream:
         return cls(settings, Writer.of(settings, place), batch_limit(settings))
 
     async def send(self, batch: Sequence[CloudEvent]) -> list[Result]:
-        """Raises `Unavailable` when the receiver may not have all of it."""
+        """Raises `Unavailable` when the receiver may lack some of it."""
         written = await self.writer.write(batch)
         data = b"".join(one for one in written if isinstance(one, bytes))
         if data:
@@ -134,14 +134,14 @@ class Stream:
         return _results(written)
 
     async def enter(self) -> Connection:
-        """The connection that there is; a new one without any, or when certificates changed."""
+        """The current connection; a new one if there is none or the certificates changed."""
         known, tls = self._connection, self.settings.security
         try:
             context = tls.context() if tls else None
         except Unavailable:
             if known is None:
                 raise
-            return known  # half a rotation: what we have still works
+            return known  # half a rotation: the current connection still works
         if known is not None and known.context is context:
             return known
         await self.leave()

@@ -1,4 +1,4 @@
-"""The keys of syslog: where the receiver is, how it is spoken to, and what the header says."""
+"""The keys of the sink `syslog`: the receiver, the transport, and the header."""
 
 import re
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from bridge.plugins import TLS, Place, SinkSettings, Size, TLSOption
 
 PORTS = {"udp": 514, "tcp": 601, "tls": 6514}
 SIZES = {"udp": 2048, "tcp": 8192, "tls": 8192}
-"""What receivers should take at least, by RFC 5424 and RFC 5425."""
+"""What receivers should accept at least, by RFC 5424 and RFC 5425."""
 SMALLEST, LARGEST, LARGEST_DATAGRAM = 480, 1024 * 1024, 65507
 _HOST = re.compile(r"[A-Za-z0-9._-]{1,253}|[0-9A-Fa-f:.]+(%[A-Za-z0-9._-]+)?")
 _PRINTABLE = r"^[!-~]+$"
@@ -21,7 +21,7 @@ FACILITIES = (
     *("authpriv", "ftp", "ntp", "audit", "alert", "clock"),
     *(f"local{number}" for number in range(8)),
 )
-"""By their numbers, from 0 on."""
+"""In the order of their numbers, from 0."""
 Facility = Literal[
     "kern", "user", "mail", "daemon", "auth", "syslog", "lpr", "news", "uucp", "cron", "authpriv",
     "ftp", "ntp", "audit", "alert", "clock", "local0", "local1", "local2", "local3", "local4",
@@ -43,7 +43,7 @@ class Address:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        shown = "what holds a user name" if "@" in text else repr(text)
+        shown = "a URL with a user name" if "@" in text else repr(text)
         wrong = (
             f"{shown} is not a receiver's address; write udp://HOST:PORT, tcp://HOST:PORT "
             "or tls://HOST:PORT"
@@ -60,31 +60,31 @@ class Address:
 
 
 class SyslogSettings(SinkSettings):
-    """Which receiver, and what its messages look like."""
+    """Which receiver, and what the messages look like."""
 
     type: Literal["syslog"]
     address: str = Field(description="udp://HOST:514, tcp://HOST:601 or tls://HOST:6514")
     tls: TLSOption = None
     framing: Literal["octet-counting", "newline"] = Field(
-        "octet-counting", description="how messages are told apart over tcp and tls"
+        "octet-counting", description="how messages are separated over tcp and tls"
     )
     keep_connected: bool = Field(
         default=True,
-        description="false: a connection for each batch, delivered once the receiver closes it",
+        description="false: one connection per batch; delivered once the receiver closes it",
     )
     max_size: Size | None = Field(
-        None, description="of one message; 2KiB over udp, 8KiB over tcp and tls unless given"
+        None, description="of one message; default: 2KiB over udp, 8KiB over tcp and tls"
     )
     facility: Facility = "daemon"
     hostname: str | None = Field(
-        None, min_length=1, description="may hold {vm_name} and its like; else the VM's name"
+        None, min_length=1, description="may contain {vm_name} and so on; default: the VM's name"
     )
     app_name: str = Field("scheduled-events-bridge", max_length=48, pattern=_PRINTABLE)
     enterprise_id: int | None = Field(
         None, ge=1, lt=2**32, description="your private enterprise number: adds structured data"
     )
     bom: bool = Field(
-        default=False, description="begin the text with a byte order mark, as RFC 5424 has it"
+        default=False, description="begin the text with a byte order mark, as RFC 5424 says"
     )
 
     @field_validator("address")
@@ -101,15 +101,15 @@ class SyslogSettings(SinkSettings):
     def _fits(self) -> Self:
         scheme = self.to.scheme
         if scheme != "tls" and self.tls is not None:
-            raise ValueError(f"tls is of no use with {scheme}://; write address: tls://HOST:PORT")
+            raise ValueError(f"tls has no effect with {scheme}://; write address: tls://HOST:PORT")
         if scheme == "tls" and self.tls is None and "tls" in self.model_fields_set:
             raise ValueError("tls: false contradicts tls://; write address: tcp://HOST:PORT")
         for key in ("framing", "keep_connected"):
             if scheme == "udp" and key in self.model_fields_set:
-                raise ValueError(f"{key} is of no use with udp://, which has no connections")
+                raise ValueError(f"{key} has no effect with udp://, which has no connections")
         most = LARGEST_DATAGRAM if scheme == "udp" else LARGEST
         if not SMALLEST <= self.largest <= most:
-            raise ValueError(f"max_size is from {SMALLEST}B to {most}B with {scheme}://")
+            raise ValueError(f"max_size must be from {SMALLEST}B to {most}B with {scheme}://")
         return self
 
     @property
@@ -122,16 +122,16 @@ class SyslogSettings(SinkSettings):
 
     @property
     def security(self) -> TLS | None:
-        """With `tls://` and nothing more: verified, by the system's authorities."""
+        """`tls://` alone means: verified by the system's authorities."""
         return self.tls or TLS() if self.to.scheme == "tls" else None
 
     def describe(self) -> str:
         text = f"sends CloudEvents as {self.words} in syslog messages (RFC 5424) to {self.address}"
         tls = self.security
         if self.to.scheme == "udp":
-            return f"{text}, where nothing tells whether they arrive"
+            return f"{text}, which does not confirm that they arrive"
         if tls is None:
             return f"{text} without TLS"
         if tls.certificate:
             text += " with a client certificate"
-        return f"{text} over TLS that checks nothing" if tls.insecure else text
+        return f"{text} over TLS without verification" if tls.insecure else text

@@ -14,7 +14,7 @@ LARGEST_BATCH = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class HttpMessage:
-    """The body of one request, its headers, and where its CloudEvents stand in what is sent."""
+    """The body of one request, its headers, and the places of its CloudEvents in the batch."""
 
     id: str
     headers: dict[str, str]
@@ -23,7 +23,7 @@ class HttpMessage:
 
 
 Unsaid = dict[int, Rejected]
-"""Those for which a format has no words."""
+"""CloudEvents that the format cannot express."""
 
 
 def messages(
@@ -41,7 +41,7 @@ def messages(
 
 
 def alone(message: HttpMessage, batch: Sequence[CloudEvent]) -> list[HttpMessage]:
-    """Each CloudEvent of a batch in a batch of its own."""
+    """Put each CloudEvent of a batch into a batch of its own."""
     return [_together([(place, batch[place])]) for place in message.places]
 
 
@@ -58,10 +58,10 @@ def _formatted(batch: Sequence[CloudEvent], form: Format) -> tuple[list[HttpMess
 
 
 def _binary(place: int, cloudevent: CloudEvent) -> HttpMessage:
-    # Imported here: the other modes start faster without.
-    from cloudevents.core.bindings import http  # noqa: PLC0415
-    from cloudevents.core.formats.json import JSONFormat  # noqa: PLC0415
-    from cloudevents.core.v1.event import CloudEvent as SdkEvent  # noqa: PLC0415
+    # Imported here: the other modes start faster without it.
+    from cloudevents.core.bindings import http  # noqa: PLC0415  only binary mode needs it
+    from cloudevents.core.formats.json import JSONFormat  # noqa: PLC0415  only binary mode needs it
+    from cloudevents.core.v1.event import CloudEvent as SdkEvent  # noqa: PLC0415  only binary mode needs it
 
     attributes = cloudevent.envelope
     data = attributes.pop("data")

@@ -1,4 +1,4 @@
-"""`seb check --connect`: the receiver answers, and agrees if it has to; nothing is posted."""
+"""`seb check --connect`: the receiver answers, and agrees if it must. Nothing is posted."""
 
 from bridge.plugins import Place
 from sinks.webhook.connection import client
@@ -7,14 +7,14 @@ from sinks.webhook.settings import WebhookSettings
 
 
 async def check_sink(settings: WebhookSettings, place: Place) -> str:
-    """One sentence of what was proved. Raises `Unavailable` as sending would."""
+    """Return one sentence that says what works. Raises `Unavailable` as sending would."""
     async with client(settings) as http:
         session = OpenSink.begin(settings, place, http)
         line = await session.connect()
         how = "over TLS" if line.target.secure else "without TLS"
         reached = f"reached {line.target.origin} {how}"
         if session.consent is None:
-            # Any answer will do: with TLS 1.3 a refused certificate shows no sooner.
+            # Any answer will do: with TLS 1.3 a refused certificate shows only now.
             answer = await line.ask("OPTIONS", {})
             return f"{reached} (it answered {answer.status} to OPTIONS); nothing was posted"
         agreed = "agrees to" if session.consent.given else "does not agree to"

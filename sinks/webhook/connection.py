@@ -1,4 +1,4 @@
-"""One request to the receiver with everything that this moment has: URL, TLS, credentials."""
+"""One request to the receiver, with the current URL, TLS context and credentials."""
 
 import asyncio
 from collections.abc import Mapping
@@ -18,19 +18,19 @@ from sinks.webhook.urls import Target
 
 LARGEST_ANSWER = 64 * 1024
 _BODY_WITHIN = 2.0
-"""Seconds that the rest of an answer is waited for when its status is there."""
+"""Seconds to wait for the rest of an answer after its status."""
 _PLAIN = TLS()
 
 
 def client(settings: WebhookSettings) -> aiohttp.ClientSession:
-    """What it hears is not unpacked."""
+    """It does not decompress answers."""
     headers = {"Accept-Encoding": "identity"}
     return _http.client(settings.concurrency, headers, auto_decompress=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """The way to the receiver, as it is now."""
+    """How to reach the receiver right now."""
 
     target: Target
     credentials: Credentials = field(repr=False)
@@ -44,7 +44,7 @@ class Line:
         return (*self.target.hidden, *self.credentials.hidden)
 
     async def ask(self, method: str, headers: Mapping[str, str], body: bytes = b"") -> Response:
-        """Raises `Unavailable` when there is no answer; what the answer means is not said here."""
+        """Raises `Unavailable` when there is no answer. `errors` says what an answer means."""
         try:
             async with self._http.request(
                 method,
@@ -60,13 +60,13 @@ class Line:
 
 
 async def dial(http: aiohttp.ClientSession, settings: WebhookSettings, place: Place) -> Line:
-    """Files that changed take effect here. Raises `Unavailable` when one cannot be used."""
+    """Files that changed take effect here. Raises `Unavailable` when one of them cannot be used."""
     target = settings.target(place)
     options: dict[str, Any] = {"ssl": (settings.tls or _PLAIN).context() if target.secure else True}
     credentials = await present(settings, target)
     if settings.proxy is not None:
         options["proxy"] = settings.proxy.url
-        # Through a tunnel the proxy reads its own headers only; without one it reads them all.
+        # Through a tunnel the proxy sees its own headers only; without one it sees all headers.
         if target.secure:
             options["proxy_headers"] = dict(credentials.for_proxy)
         else:
@@ -77,7 +77,7 @@ async def dial(http: aiohttp.ClientSession, settings: WebhookSettings, place: Pl
 
 
 async def _heard(response: aiohttp.ClientResponse) -> Response:
-    """The status decides, so neither a body without end nor one that breaks off changes it."""
+    """The status decides; an endless or truncated body does not change it."""
     body = b"" if response.content.at_eof() else await _read(response)
     packed = "Content-Encoding" in response.headers
     return Response(

@@ -1,4 +1,4 @@
-"""Who we are to the receiver at this moment: headers, keys to sign with, and what to hide."""
+"""The current credentials: headers, signing keys, and what to mask."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -11,7 +11,7 @@ from sinks.webhook.urls import Target
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Nothing of it is ever shown."""
+    """Its contents are never shown."""
 
     headers: Mapping[str, str] = field(repr=False)
     for_proxy: Mapping[str, str] = field(repr=False)
@@ -23,7 +23,7 @@ class Credentials:
 
 
 async def present(settings: WebhookSettings, target: Target) -> Credentials:
-    """Raises `Unavailable` when a file cannot be used or no token is to be had."""
+    """Raises `Unavailable` when a file cannot be used or there is no token."""
     authorization, hidden = await _authorization(settings)
     headers = {name: _value(settings, name) for name in settings.headers}
     hidden += [value for value in headers.values() if len(value) > 3]
@@ -39,7 +39,7 @@ async def present(settings: WebhookSettings, target: Target) -> Credentials:
 
 
 async def _authorization(settings: WebhookSettings) -> tuple[str | None, list[str]]:
-    """The header, and what of it must never be repeated."""
+    """The header, and what to mask of it."""
     if settings.basic is not None:
         password = read_secret(settings.basic.password, "the password")
         header = basic(settings.basic.username, password)
@@ -54,7 +54,7 @@ async def _authorization(settings: WebhookSettings) -> tuple[str | None, list[st
 
 
 def _of_format(settings: WebhookSettings) -> list[str]:
-    """What a format puts into the body, such as the key of a pager, and an answer may repeat."""
+    """Secrets that a format puts into the body; an answer may repeat them."""
     keys = dict(settings.format or ())
     return [read_secret(key, name) for name, key in keys.items() if isinstance(key, Secret)]
 
@@ -65,7 +65,7 @@ def _value(settings: WebhookSettings, name: str) -> str:
 
 
 def _checked(value: str, what: str) -> str:
-    """A file may hold what the configuration could not be told about."""
+    """The configuration cannot check what is in a file, so check it here."""
     try:
         return check_value(value, what)
     except ValueError as error:

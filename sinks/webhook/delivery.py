@@ -1,4 +1,4 @@
-"""One batch of CloudEvents to a webhook: some requests at a time, then one result for each."""
+"""Delivers a batch to a webhook: some requests at a time, one result for each CloudEvent."""
 
 import asyncio
 import time
@@ -42,7 +42,7 @@ async def open_sink(settings: WebhookSettings, place: Place) -> AsyncGenerator[S
 
 @dataclass(frozen=True, slots=True)
 class _Halt:
-    """Nothing is sent until then: the receiver said so, of itself and not of one CloudEvent."""
+    """The receiver asked for a pause until then, for all CloudEvents."""
 
     until: float
     why: Unavailable
@@ -50,7 +50,7 @@ class _Halt:
 
 @dataclass(slots=True)
 class OpenSink:
-    """What is known of the receiver while the sink is entered."""
+    """What the open sink knows about the receiver."""
 
     settings: WebhookSettings
     place: Place
@@ -68,7 +68,7 @@ class OpenSink:
         return cls(settings, place, http, open_format(settings), batch_limit(settings))
 
     async def connect(self) -> Line:
-        """The way there; with a handshake, not before the receiver was asked."""
+        """The line to the receiver; with a handshake, only after the receiver was asked."""
         line = await dial(self.http, self.settings, self.place)
         if self.settings.handshake != "off" and self._agreed_with != line.target.url:
             await self._agree(line)
@@ -82,7 +82,7 @@ class OpenSink:
         return results
 
     async def _deliver(self, batch: Sequence[CloudEvent], results: list[Result]) -> None:
-        """Fill in *results*; what is not settled when the time is over stays as it is."""
+        """Fill in *results*; what is not settled in time stays as it is."""
         self._halt = _still(self._halt)
         try:
             line = await self.connect()
@@ -118,12 +118,12 @@ class OpenSink:
         result = await self._post(line, message)
         note(result)
         if isinstance(result, Rejected) and len(message.places) > 1:
-            # One CloudEvent that it does not like must not take its neighbours along.
+            # One rejected CloudEvent must not affect its neighbours.
             for each in alone(message, batch):
                 await self._settle(line, each, batch, results)
 
     def _held(self) -> Unavailable | None:
-        """Why nothing may be sent at this moment."""
+        """Why nothing may be sent now."""
         now = time.monotonic()
         if self._halt is not None:
             return _later(self._halt, now)
@@ -170,7 +170,7 @@ class OpenSink:
 
 
 def _halted(why: Unavailable) -> _Halt:
-    """For good, for as long as it asks, or at least for the rest of the batch."""
+    """Pause for good, for as long as it asks, or at least for the rest of the batch."""
     if isinstance(why, Gone):
         return _Halt(float("inf"), why)
     return _Halt(time.monotonic() + (why.retry_after or 0.0), why)

@@ -1,4 +1,4 @@
-"""What an HTTP answer means for the CloudEvents that were posted, and what no answer means."""
+"""What an HTTP answer, or none, means for the posted CloudEvents."""
 
 import re
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from bridge.plugins import Gone, Rejected, Unavailable
 from sinks import _http
 
 PAUSE = 60.0
-"""How long a receiver is left alone that asks for it and does not say how long."""
+"""How long to pause when the receiver asks for it without a duration."""
 LONGEST_PAUSE = 3600.0
 _WORDS = 200
 _SECONDS = re.compile(r"\d{1,10}")
@@ -22,7 +22,7 @@ _OF_ENDPOINT = {*_CREDENTIALS, 410, 429}
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A status, and of the rest what matters; None where a header was not there."""
+    """A status, and the headers that matter; None where a header is absent."""
 
     status: int
     body: bytes = field(default=b"", repr=False)
@@ -35,26 +35,26 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """The result, and whether it is meant for the whole endpoint: then nothing more is sent."""
+    """The result, and whether it concerns the whole endpoint: then the sink sends nothing more."""
 
     result: Unavailable | Rejected | None
     halts: bool = False
 
 
 def unanswered(error: BaseException, where: str, *, anonymous: bool = False) -> Unavailable:
-    """Why a request had no answer; *where* is the receiver.
+    """Why a request got no answer; *where* is the receiver.
 
-    With TLS 1.3 one that misses a client certificate may hang up without a word, so an *anonymous*
-    client is told of that possibility.
+    With TLS 1.3 a receiver that requires a client certificate may just close the connection,
+    so the sentence for an *anonymous* client mentions that.
     """
     why = _http.why(error)
     if anonymous and why in {_http.BROKEN, _http.HUNG_UP}:
-        why += "; does it want a client certificate?"
+        why += "; does it need a client certificate?"
     return Unavailable(f"{where}: {why}")
 
 
 def judge(answer: Response, now: datetime, hidden: Iterable[str] = ()) -> Meaning:
-    """*hidden* is what the answer may repeat of our secrets."""
+    """*hidden* are our secrets, which the answer may repeat."""
     status = answer.status
     if 200 <= status < 300:
         return Meaning(None)
@@ -68,18 +68,18 @@ def judge(answer: Response, now: datetime, hidden: Iterable[str] = ()) -> Meanin
 
 
 def _of_endpoint(answer: Response, said: str, now: datetime) -> Unavailable:
-    """What holds for every CloudEvent, so that none of them is to blame."""
+    """Answers that concern every CloudEvent, not just one."""
     if answer.status == 410:
-        return Gone(f"{said}: it wants no more CloudEvents")
+        return Gone(f"{said}: it accepts no more CloudEvents")
     if answer.status in _CREDENTIALS:
         who = "the proxy" if answer.status == 407 else "it"
-        return Unavailable(f"{said}: {who} does not accept our credentials, or asks for some")
+        return Unavailable(f"{said}: {who} does not accept our credentials, or requires some")
     wait = pause(answer, now)
-    return Unavailable(f"{said}, to come back in {wait:g} s", retry_after=wait)
+    return Unavailable(f"{said}and asks to wait {wait:g} s", retry_after=wait)
 
 
 def pause(answer: Response, now: datetime) -> float:
-    """Seconds that the receiver wants to be left alone, by its own clock if it shows one."""
+    """Seconds that the receiver asks to wait, by its own clock if it sends a date."""
     asked = (answer.retry_after or "").strip()
     if _SECONDS.fullmatch(asked):
         return min(float(asked), LONGEST_PAUSE)
@@ -99,17 +99,17 @@ def _moment(text: str | None) -> datetime | None:
 
 
 def _moved(answer: Response) -> str:
-    """Where to, by its host alone: the rest of a URL may hold secrets."""
+    """The target's host only: the rest of a URL may contain secrets."""
     try:
         host = urlsplit(answer.location or "").hostname or ""
     except ValueError:
         host = ""
     where = f" and points to {host}" if _HOST.fullmatch(host) else ""
-    return f"it answered {answer.status}{where}; redirects are not followed, so correct url"
+    return f"it answered {answer.status}{where}; the sink follows no redirects, so correct url"
 
 
 def _words(body: bytes, hidden: Iterable[str]) -> str:
-    """The first line of what it says, of bounded length, printable, without our secrets."""
+    """The first line of its body: short, printable, without our secrets."""
     text = body.decode("utf-8", "replace")
     for secret in sorted(hidden, key=len, reverse=True):
         text = text.replace(secret, "***")

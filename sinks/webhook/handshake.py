@@ -1,4 +1,4 @@
-"""The handshake of CloudEvents webhooks: whether the receiver wants us, and how often; pure."""
+"""The handshake of CloudEvents webhooks: does the receiver agree, and to how much; pure."""
 
 import re
 from collections import deque
@@ -8,21 +8,21 @@ from bridge.plugins import Unavailable
 from sinks.webhook.errors import Response
 
 SLOW = 10
-"""Requests a minute to a receiver that does not know of the handshake, or has not agreed."""
+"""Requests per minute to a receiver that does not know the handshake or has not agreed."""
 MINUTE = 60.0
 _RATE = re.compile(r"[1-9]\d{0,8}")
 
 
 @dataclass(frozen=True, slots=True)
 class Consent:
-    """Whether there is one, and how many requests a minute may be sent; None: any number."""
+    """Whether the receiver agreed, and to how many requests per minute; None: any number."""
 
     given: bool
     rate: int | None = None
 
 
 def request(origin: str, rate: int | None) -> dict[str, str]:
-    """The headers of the question, which goes to the URL itself by OPTIONS."""
+    """The headers of the OPTIONS request to the URL."""
     asked = {} if rate is None else {"WebHook-Request-Rate": str(rate)}
     return {"WebHook-Request-Origin": origin, **asked}
 
@@ -36,7 +36,7 @@ def read_consent(answer: Response, origin: str, rate: int | None) -> Consent:
 
 
 def _agreed(allowed: str, asked: int | None) -> int | None:
-    """The lesser of what is allowed and what was asked for; what cannot be read is no licence."""
+    """The smaller of what is allowed and what was requested; an unreadable value allows nothing."""
     if allowed in {"", "*"}:
         return asked
     most = int(allowed) if _RATE.fullmatch(allowed) else SLOW
@@ -44,9 +44,9 @@ def _agreed(allowed: str, asked: int | None) -> int | None:
 
 
 def refusal(consent: Consent, answer: Response, judged: object, mode: str) -> Unavailable | None:
-    """Why nothing may be sent; None when it may, be it slowly.
+    """Why nothing may be sent; None when sending is allowed, even slowly.
 
-    A receiver that is busy or does not accept our credentials has not been asked yet.
+    A receiver that is busy or does not accept our credentials has not answered yet.
     """
     if consent.given:
         return None
@@ -62,13 +62,13 @@ def refusal(consent: Consent, answer: Response, judged: object, mode: str) -> Un
 
 @dataclass(slots=True)
 class Pace:
-    """A sliding minute: as many requests as *rate* may go at once, and then none for a while."""
+    """A sliding minute: up to *rate* requests may go out together, then none for a while."""
 
     rate: int
     _gone: deque[float] = field(default_factory=deque)
 
     def take(self, now: float) -> float:
-        """0 when a request may go now, which then counts; else the seconds until one may."""
+        """0 when a request may go now, and counts it; else the seconds until one may."""
         while self._gone and self._gone[0] <= now - MINUTE:
             self._gone.popleft()
         if len(self._gone) >= self.rate:

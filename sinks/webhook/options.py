@@ -1,4 +1,4 @@
-"""Parts of a webhook's settings: headers, a user and a password, a proxy, keys to sign with."""
+"""Parts of a webhook's settings: headers, user and password, proxy, signing keys."""
 
 import base64
 import re
@@ -10,10 +10,10 @@ from bridge.plugins import Secret, Settings, is_loopback, read_key
 from sinks.webhook.urls import read_url
 
 MOST = 50
-"""Headers, at most."""
+"""The largest number of headers."""
 MOST_KEYS = 4
 LONGEST = 8192
-"""Characters in the value of a header."""
+"""The most characters in the value of a header."""
 _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}")
 _VALUE = re.compile(r"[!-~](?:[ !-~]*[!-~])?")
 _USERNAME = re.compile(r"[^:\x00-\x1f\x7f]{1,255}")
@@ -26,16 +26,16 @@ _OUR_PREFIXES = ("ce-", "webhook-")
 
 
 def check_name(name: object) -> str:
-    """Return *name*, or raise ValueError when it is no header, or one that the bridge sets."""
+    """Return *name*. Raises ValueError when it is not a header, or one that the bridge sets."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise ValueError(f"{name!r} is not the name of a header; write it as in X-Team")
+        raise ValueError(f"{name!r} is not a header name; write it as in X-Team")
     if name.lower() in _OURS or name.lower().startswith(_OUR_PREFIXES):
         raise ValueError(f"the bridge sets {name} itself; leave it out")
     return name
 
 
 def check_value(value: str, what: str) -> str:
-    """Return *value*, or raise ValueError when it could break out of its header."""
+    """Return *value*. Raises ValueError when it could break out of its header."""
     if len(value) > LONGEST or not _VALUE.fullmatch(value):
         raise ValueError(
             f"{what} must be visible ASCII characters on one line, with spaces only between them,"
@@ -65,7 +65,7 @@ class Basic(Settings):
 
 
 class Proxy(Settings):
-    """An HTTP proxy on the way; proxy variables of the environment are never read."""
+    """An HTTP proxy. The bridge never reads proxy variables of the environment."""
 
     url: str = Field(description="http://HOST:PORT")
     username: str | None = None
@@ -79,7 +79,7 @@ class Proxy(Settings):
         except ValueError:
             target = None
         if target is None or target.secure or target.rest:
-            raise ValueError("is not a proxy; write http://HOST:PORT, and no password in it")
+            raise ValueError("is not a proxy; write http://HOST:PORT, without a password")
         return url.rstrip("/")
 
     @model_validator(mode="after")
@@ -104,7 +104,7 @@ def _or_url(schema: dict[str, Any]) -> None:
 
 
 def _keys(value: object) -> object:
-    """One key, or several while they are exchanged; those that stand in the file are tried."""
+    """One key, or several during a rotation; keys written in the configuration are tested."""
     keys = value if isinstance(value, list | tuple) else [value]
     if not 0 < len(keys) <= MOST_KEYS:
         raise ValueError(f"takes one key, or a list of at most {MOST_KEYS}")
@@ -125,11 +125,11 @@ Keys = Annotated[
     tuple[Secret, ...],
     BeforeValidator(_keys),
     Field(
-        description="signs by Standard Webhooks: whsec_… or whsk_…; several while they change",
+        description="signs by Standard Webhooks: whsec_… or whsk_…; several during a rotation",
         json_schema_extra=_or_one,
     ),
 ]
-"""How `secret` is written: one key, or a list."""
+"""How to write `secret`: one key, or a list."""
 
 ProxyOption = Annotated[
     Proxy | None,
@@ -139,4 +139,4 @@ ProxyOption = Annotated[
         json_schema_extra=_or_url,
     ),
 ]
-"""How `proxy` is written: a URL, or a mapping."""
+"""How to write `proxy`: a URL, or a mapping."""

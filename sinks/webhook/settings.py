@@ -1,4 +1,4 @@
-"""The keys of a webhook: where to post, in which shape, and who we are."""
+"""The keys of the sink `webhook`: where to post, in which mode, with which credentials."""
 
 import re
 from collections.abc import Mapping
@@ -25,23 +25,21 @@ _ORIGIN = re.compile(r"[A-Za-z0-9{](?:[A-Za-z0-9._{}-]{0,251}[A-Za-z0-9}])?")
 
 
 class WebhookSettings(SinkSettings):
-    """What is posted where, and how."""
+    """What to post, where, and how."""
 
     type: Literal["webhook"]
-    insecure: bool = Field(
-        default=False, description="http:// to another host than loopback is what you want"
-    )
+    insecure: bool = Field(default=False, description="allow http:// to a host other than loopback")
     proxy: ProxyOption = None
     tls: TLSOption = None
-    url: Secret = Field(description="https://HOST/PATH; may hold {vm_name} and its like")
+    url: Secret = Field(description="https://HOST/PATH; may contain {vm_name} and so on")
     mode: Literal["structured", "binary", "batch"] = Field(
         "structured",
         description="structured: all in the body; binary: attributes in headers; batch: several",
     )
-    batch_size: int = Field(50, ge=1, le=500, description="CloudEvents in one request, at most")
-    concurrency: int = Field(8, ge=1, le=64, description="requests at the same time, at most")
+    batch_size: int = Field(50, ge=1, le=500, description="the most CloudEvents in one request")
+    concurrency: int = Field(8, ge=1, le=64, description="the most requests at the same time")
     secret: Keys = ()
-    headers: Mapping[str, Secret] = Field({}, description="to add to each request")
+    headers: Mapping[str, Secret] = Field({}, description="headers for each request")
     bearer: Secret | None = Field(None, description="a token for Authorization")
     basic: Basic | None = None
     oauth: OAuth | None = Field(None, description="a token by client credentials")
@@ -49,17 +47,17 @@ class WebhookSettings(SinkSettings):
         None, description="a token for the VM's own Azure identity"
     )
     handshake: Literal["off", "optional", "required"] = Field(
-        "off", description="ask the receiver for its consent first, as CloudEvents webhooks do"
+        "off", description="ask the receiver for consent first, as CloudEvents webhooks do"
     )
     origin: str | None = Field(
-        None, description="handshake: the DNS name of the sender; may hold {vm_name} and its like"
+        None, description="for the handshake: the sender's DNS name; may contain {vm_name}"
     )
-    rate: int | None = Field(None, ge=1, le=100_000, description="handshake: requests a minute")
+    rate: int | None = Field(None, ge=1, le=100_000, description="requests per minute (handshake)")
 
     @field_validator("url", mode="before")
     @classmethod
     def _known(cls, url: object, info: ValidationInfo) -> object:
-        """A URL in a file is read when it is needed, and judged by the same rules."""
+        """A URL in a file is read when it is needed, and checked by the same rules."""
         if isinstance(url, str):
             read_url(_blank(Place.validate(url)), **_rules(info.data))
         return url
@@ -113,11 +111,11 @@ class WebhookSettings(SinkSettings):
 
     @property
     def largest_batch(self) -> int:
-        """Few when each is a request, so that all may have their answers within one timeout."""
+        """Small when each is a request, so that all can be answered within one timeout."""
         return super().largest_batch if self.mode == "batch" else self.concurrency * _ROUNDS
 
     def target(self, place: Place) -> Target:
-        """The URL as it is now. Raises `Unavailable` when there is none that can be used."""
+        """The current URL. Raises `Unavailable` when it cannot be used."""
         text = read_secret(self.url, "url")
         try:
             read_url(_blank(text), **_rules(dict(self)))
@@ -131,7 +129,7 @@ class WebhookSettings(SinkSettings):
         how += ["signed"] * bool(self.secret)
         how += [f"authorized by {name}" for name in _AUTHORIZATIONS if getattr(self, name)]
         how += ["showing a client certificate"] * bool(self.tls and self.tls.certificate)
-        how += ["over TLS that checks nothing"] * bool(self.tls and self.tls.insecure)
+        how += ["over TLS without verification"] * bool(self.tls and self.tls.insecure)
         how += [f"through the proxy {self.proxy.url}"] * bool(self.proxy) if self.proxy else []
         return ", ".join([f"posts CloudEvents {what} to {self._whereabouts()}", *how])
 
@@ -148,18 +146,18 @@ _SIGNED = (
     "what is signed with secret is mode: structured,"
     " for a signature covers neither headers nor several CloudEvents"
 )
-_FORMATTED = "with format the body is all there is; leave mode out, or format"
-_ORIGIN_NEEDED = "handshake needs origin, the DNS name under which the receiver knows this sender"
+_FORMATTED = "format replaces mode; remove one of them"
+_ORIGIN_NEEDED = "handshake needs origin, the DNS name of this sender"
 _NO_HANDSHAKE = "origin and rate are for a handshake; set handshake: optional or required"
 
 
 def _blank(url: str) -> str:
-    """Names are put in after the host only: this character is allowed there, and not in a host."""
+    """Placeholders are allowed after the host only: this character is not allowed in a host."""
     return re.sub(r"\{[^{}]*\}", "~", url)
 
 
 def _rules(data: Mapping[str, Any]) -> dict[str, bool]:
-    """What the other keys mean for the URL."""
+    """What the other keys require of the URL."""
     proxy = data.get("proxy")
     return {
         "insecure": bool(data.get("insecure")),

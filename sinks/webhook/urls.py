@@ -1,4 +1,4 @@
-"""The URL that CloudEvents are posted to: read, judged, and shown without what may be secret."""
+"""The URL that CloudEvents are posted to: parsed, checked, and shown without secrets."""
 
 import re
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from bridge.plugins import is_loopback
 
 LONGEST = 2048
 _LIKE_A_TOKEN = 12
-"""Characters of a part of a path; shorter ones are words that an answer may well use."""
+"""Shorter parts of a path are not masked: they are ordinary words."""
 _URL = re.compile(
     r"(?P<scheme>https?)://(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]{1,253})(?::(?P<port>\d{1,5}))?"
     r"(?P<rest>[/?][!$-;=?-\[\]_a-z~]*)?"
@@ -17,7 +17,7 @@ _URL = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where to post. Only the origin is ever shown: paths and queries of webhooks hold secrets."""
+    """Where to post. Only the origin is ever shown: paths and queries of webhooks are secrets."""
 
     url: str = field(repr=False)
     origin: str
@@ -27,7 +27,7 @@ class Target:
 
     @property
     def hidden(self) -> tuple[str, ...]:
-        """What a far side may repeat of the URL, and nobody should read."""
+        """The parts of the URL to mask: the receiver may repeat them."""
         path, _, query = self.rest.partition("?")
         values = [value for _, value in parse_qsl(query)]
         tokens = [part for part in path.split("/") if len(part) >= _LIKE_A_TOKEN]
@@ -35,7 +35,7 @@ class Target:
 
     @property
     def holds_token(self) -> bool:
-        """Whether it is authorized by its query, as the webhook specification has it."""
+        """Whether its query authorizes it, as the webhook specification allows."""
         return any(name == "access_token" for name, _ in parse_qsl(self.rest.partition("?")[2]))
 
 
@@ -47,9 +47,9 @@ def read_url(text: str, *, insecure: bool = False, alone: bool = True, tls: bool
     """
     authority = re.split(r"[/?#]", text.partition("://")[2], maxsplit=1)[0]
     if "@" in authority:
-        raise ValueError("holds a user name; use bearer, basic or headers for credentials")
+        raise ValueError("contains a user name; use bearer, basic or headers for credentials")
     if "#" in text:
-        raise ValueError("holds a fragment (#…), which is never sent; leave it out")
+        raise ValueError("contains a fragment (#…), which is never sent; remove it")
     match = _URL.fullmatch(text)
     port = int(match["port"] or 1) if match else 0
     if match is None or len(text) > LONGEST or not 0 < port < 65536:
@@ -63,6 +63,6 @@ def read_url(text: str, *, insecure: bool = False, alone: bool = True, tls: bool
             f"would be sent to {host} in clear text; write https://, or set insecure: true"
         )
     if tls and not secure:
-        raise ValueError("begins with http://, so tls is of no use; write https://, or drop tls")
+        raise ValueError("begins with http://, so tls has no effect; write https://, or remove tls")
     origin = text[: match.start("rest")] if match["rest"] else text
     return Target(text, origin, host, secure, match["rest"] or "")

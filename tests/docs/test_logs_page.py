@@ -19,7 +19,6 @@ COMPOSED = {
     "approval.": get_args(OutcomeKind),
     "sink.": get_args(SinkState),
     "http.": ("token_refused", "certificate_refused"),
-    "approvals.": ("unreadable",),
 }
 """Names that the code puts together from a prefix and one of these."""
 
@@ -84,7 +83,6 @@ def test_a_name_is_put_together_in_the_places_that_are_known():
         "bridge/delivery/dispatcher.py",
         "bridge/source/announcements.py",
         "bridge/web/access/authentication.py",
-        "sinks/kafka/source.py",
     ]
 
 

@@ -199,7 +199,9 @@ async def test_each_kind_of_trouble_is_one_line_and_the_right_state(kafka: Broke
     assert f"does not allow this client to write topic {forbidden}" in why["forbidden"][1]
     assert why["narrow"][0] == "connected"
     assert states["narrow"]["dead"] == len(dead) > 0
-    assert all("takes at most 600" in each["reason"] for each in dead)
+    assert all(
+        f"topic {narrow} accepts fewer (max.message.bytes)" in each["reason"] for each in dead
+    )
 
 
 async def settled(at: Stage) -> dict[str, Json]:

@@ -22,12 +22,12 @@ def tls_error(reason: str | None) -> ssl.SSLError:
         (OSError("in words only"), "in words only"),
         (OSError(), "OSError"),
         (ssl.SSLCertVerificationError(1, "too old"), "its certificate is not accepted: too old"),
-        (tls_error("WRONG_VERSION_NUMBER"), "it does not speak TLS there"),
-        (tls_error("PACKET_LENGTH_TOO_LONG"), "it does not speak TLS there"),
-        (tls_error("RECORD_LAYER_FAILURE"), "it does not speak TLS there"),
+        (tls_error("WRONG_VERSION_NUMBER"), "it does not use TLS on this port"),
+        (tls_error("PACKET_LENGTH_TOO_LONG"), "it does not use TLS on this port"),
+        (tls_error("RECORD_LAYER_FAILURE"), "it does not use TLS on this port"),
         (
             tls_error("TLSV13_ALERT_CERTIFICATE_REQUIRED"),
-            "it refuses our side of TLS (certificate required); is a client certificate needed?",
+            "it rejects our TLS (certificate required); does it need a client certificate?",
         ),
         (tls_error("ODD"), "TLS failed: ODD"),
         (tls_error(None), "TLS failed: as OpenSSL says it"),
@@ -40,8 +40,11 @@ def test_what_fails_is_said_in_words(error, said):
 
 
 def test_the_most_exact_kind_of_error_speaks():
-    own: Reasons = {ConnectionError: "it hung up", Exception: lambda error: f"odd: {error}"}
-    assert why(BrokenPipeError(), own) == "it hung up"
+    own: Reasons = {
+        ConnectionError: "it closed the connection",
+        Exception: lambda error: f"odd: {error}",
+    }
+    assert why(BrokenPipeError(), own) == "it closed the connection"
     assert why(ConnectionRefusedError(), own) == "nothing listens there"
     assert why(RuntimeError("x"), own) == "odd: x"
 

@@ -162,7 +162,7 @@ async def test_a_broken_pipe_says_that_nobody_reads(monkeypatch):
     os.close(reading)
     with stdout_at(monkeypatch, writing):
         results = await send(batch(2))
-    assert [str(result) for result in results] == ["stdout: nobody reads it any more"] * 2
+    assert [str(result) for result in results] == ["stdout: its reader has closed it"] * 2
 
 
 async def test_a_closed_stdout_is_unavailable(monkeypatch, tmp_path):
@@ -204,7 +204,7 @@ def test_a_process_whose_reader_is_gone_ends_in_peace():
     process = start(3, 10, stdout=writing)
     os.close(writing)
     _, errors = process.communicate(timeout=20)
-    assert (process.returncode, errors) == (0, "stdout: nobody reads it any more\n")
+    assert (process.returncode, errors) == (0, "stdout: its reader has closed it\n")
 
 
 def test_a_process_whose_reader_does_not_read_can_leave():

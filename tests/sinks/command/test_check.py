@@ -17,15 +17,15 @@ def unusable(tmp_path) -> dict[str, tuple]:
     empty.write_bytes(b"\x00no program")
     empty.chmod(0o755)
     return {
-        "missing": (command(str(tmp_path / "none")), f"argv: there is no {tmp_path}/none"),
-        "name": (command("no-such-thing"), "argv: there is no program no-such-thing on PATH"),
-        "mode": (command(str(plain)), f"argv: {plain} is not a program that may be run"),
+        "missing": (command(str(tmp_path / "none")), f"argv: {tmp_path}/none does not exist"),
+        "name": (command("no-such-thing"), "argv: program no-such-thing is not on PATH"),
+        "mode": (command(str(plain)), f"argv: {plain} is not a program that this user may run"),
         "cwd": (command("true", cwd=str(plain)), f"cwd: {plain} is not a directory"),
     }
 
 
 @pytest.mark.parametrize("what", ["missing", "name", "mode", "cwd"])
-async def test_what_an_operator_can_mend_is_unavailable_and_said_by_the_check_too(tmp_path, what):
+async def test_what_an_operator_can_fix_is_unavailable_and_the_check_says_so_too(tmp_path, what):
     settings, said = unusable(tmp_path)[what]
     with pytest.raises(Unavailable) as entering:
         await outcome(settings)
@@ -37,4 +37,4 @@ async def test_what_an_operator_can_mend_is_unavailable_and_said_by_the_check_to
 
 async def test_the_check_names_the_program_that_it_found():
     said = await proved(plugin, command("sh"), Place())
-    assert said.endswith("/sh is there and may be run")
+    assert said.endswith("/sh exists and may be run")

@@ -13,8 +13,8 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="shell scripts")
 @pytest.mark.parametrize(
     ("script", "kind", "said"),
     [
-        ("exit 75", Unavailable, "it asks for another time (exit code 75)"),
-        ("echo busy; exit 75", Unavailable, "it asks for another time (exit code 75): busy"),
+        ("exit 75", Unavailable, "it asks to be run again later (exit code 75)"),
+        ("echo busy; exit 75", Unavailable, "it asks to be run again later (exit code 75): busy"),
         ("exit 1", Rejected, "exit code 1"),
         ("echo out; echo err >&2; exit 3", Rejected, "exit code 3: out\nerr"),
         ("exit 127", Rejected, "exit code 127"),

@@ -62,7 +62,7 @@ def test_nobody_is_woken_for_the_rest(kind):
     if kind == "new":
         cloudevent = type(cloudevent)(cloudevent.id, f"{PREFIX}new.v1", "k", cloudevent.body)
     assert not PAGER.wants(cloudevent)
-    with pytest.raises(Rejected, match="a pager has no words for azure"):
+    with pytest.raises(Rejected, match="pagerduty cannot express azure"):
         PAGER.encode(cloudevent)
 
 

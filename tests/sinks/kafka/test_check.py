@@ -1,19 +1,26 @@
-"""What a broker is asked by the check, and how its answer is read."""
+"""What the check makes of a broker's description of a topic."""
 
 import pytest
+from aiokafka import errors
 
-from sinks.kafka.check import AskTopics, may_write
+from bridge.plugins import Unavailable
+from sinks.kafka.check import _found
+
+PARTITIONS = [(0, 0, 2, [2], [2], []), (0, 1, 3, [3], [3], [])]
+
+
+def test_the_leaders_of_a_topic_are_found():
+    assert _found(0, "news", False, PARTITIONS).leaders == {2, 3}
 
 
 @pytest.mark.parametrize(
-    ("operations", "meant"),
-    [([], None), ([-(2**31)], None), ([0], False), ([1 << 8], False), ([0b1_0001_1000], True)],
+    ("code", "partitions", "said"),
+    [
+        (errors.UnknownTopicOrPartitionError.errno, [], "topic news does not exist"),
+        (errors.TopicAuthorizationFailedError.errno, [], "does not allow this client to write"),
+        (0, [(0, 0, -1, [2], [2], [])], "partition 0 of topic news has no leader"),
+    ],
 )
-def test_what_a_broker_says_of_access_is_understood(operations, meant):
-    assert may_write(operations) is meant
-
-
-def test_an_old_broker_is_asked_what_it_can_answer():
-    asked = AskTopics(["news"])
-    assert asked.prepare({3: (0, 13)}).API_VERSION == 8
-    assert asked.prepare({3: (0, 7)}).API_VERSION == 5
+def test_a_topic_that_cannot_be_used_is_named(code, partitions, said):
+    with pytest.raises(Unavailable, match=said):
+        _found(code, "news", False, partitions)

@@ -1,13 +1,11 @@
 """The Kafka sink before it meets a broker: how long it waits, and as whom it comes."""
 
 import pytest
-from support.cloudevents import make
 from support.ports import free_ports
 
 from bridge.plugins import Place, Unavailable
 from sinks.kafka import KafkaSettings
-from sinks.kafka.binding import encode
-from sinks.kafka.delivery import _too_large, find_door, open_sink
+from sinks.kafka.delivery import make_connector, open_sink
 
 PLACE = Place({"vm_id": "vm-1"}, sink="bus")
 
@@ -18,7 +16,7 @@ def configured(**keys) -> KafkaSettings:
 
 
 def test_one_request_ends_before_the_batch_does_and_the_batch_before_the_bridge_stops_waiting():
-    connector = find_door(configured(retry={"timeout": "10s"}), PLACE)
+    connector = make_connector(configured(retry={"timeout": "10s"}), PLACE)
     assert connector.patience == pytest.approx(7.2)
     assert (connector.client_id, connector.servers) == ("seb-vm-1-sink-bus", [("127.0.0.1", 9092)])
 
@@ -34,9 +32,3 @@ async def test_a_name_in_the_topic_that_is_not_known_yet_keeps_it_out():
     with pytest.raises(Unavailable, match=r"\{location\} is not known yet"):
         async with open_sink(configured(topic="se.{location}"), PLACE):
             pass
-
-
-def test_a_record_that_is_too_large_is_told_with_the_limit_if_there_is_one_to_tell():
-    record = encode(make(), "structured")
-    assert str(_too_large(record, "news", 1000)).endswith("; topic news takes at most 1000")
-    assert "takes less (max.message.bytes)" in str(_too_large(record, "news", None))

@@ -49,12 +49,18 @@ def test_the_topic_has_no_default_for_only_the_operator_knows_who_may_write_it()
         )
 
 
-def test_a_group_may_hold_names_of_the_place_and_no_others():
-    assert source(group="seb-{location}").group == "seb-{location}"
-    with pytest.raises(ValidationError, match="event_type"):
-        source(group="{event_type}")
-    with pytest.raises(ValidationError):
-        source(group="")
+def test_a_consumer_group_is_not_a_key(tmp_path: Path):
+    with pytest.raises(ConfigError, match=r"approvals\.from\.bus\.group: unknown key"):
+        configured(
+            tmp_path,
+            """
+sinks:
+  bus: {type: kafka, bootstrap_servers: [127.0.0.1], topic: events}
+approvals:
+  from:
+    bus: {sink: bus, topic: approvals, trust: transport, group: bridges}
+""",
+        )
 
 
 @pytest.mark.parametrize(
@@ -75,10 +81,8 @@ def test_it_does_not_listen_where_a_sink_publishes(events: str, approved: str, s
 
 
 def test_it_says_in_a_sentence_where_approvals_come_from():
-    said = source(group="shared", tls=True).describe()
-    assert said == (
-        "come from Kafka topic approvals at 127.0.0.1:9092 over TLS, shared within group shared"
-    )
+    said = source(tls=True).describe()
+    assert said == "come from Kafka topic approvals at 127.0.0.1:9092 over TLS"
 
 
 def test_it_takes_the_connection_of_a_sink_and_nothing_else_of_it(tmp_path: Path):

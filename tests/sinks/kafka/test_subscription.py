@@ -9,7 +9,7 @@ from aiokafka import errors
 from bridge.plugins import Unavailable
 from sinks.kafka import KafkaApprovals, subscription
 from sinks.kafka.connection import Connector, log_in
-from sinks.kafka.subscription import Seat
+from sinks.kafka.subscription import Subscription
 
 
 class NoNews:
@@ -19,21 +19,21 @@ class NoNews:
         return {0, 1}
 
 
-def seated(**keys) -> Seat:
+def subscribed(**keys) -> Subscription:
     settings = KafkaApprovals.model_validate(
         {"type": "kafka", "bootstrap_servers": ["127.0.0.1:9092"], "topic": "approvals"}
         | {"trust": "transport"}
         | keys
     )
     connector = Connector(settings.servers, "me", 1.0, log_in(settings))
-    places = {0: 7, 1: 0}
-    return Seat(settings, "approvals", None, connector, 0.0, places, consumer=NoNews())
+    offsets = {0: 7, 1: 0}
+    return Subscription(settings, "approvals", connector, 0.0, offsets, consumer=NoNews())
 
 
 async def test_brokers_that_do_not_answer_are_not_waited_for(monkeypatch):
     monkeypatch.setattr(subscription, "LIMIT", 0.01)
     with pytest.raises(Unavailable, match=r"^127\.0\.0\.1:9092: no answer within 0\.01 s$"):
-        await seated().bounded(asyncio.sleep(60))
+        await subscribed().bounded(asyncio.sleep(60))
 
 
 async def test_what_a_broker_refuses_is_told_of_the_topic():
@@ -41,16 +41,16 @@ async def test_what_a_broker_refuses_is_told_of_the_topic():
         raise errors.TopicAuthorizationFailedError
 
     with pytest.raises(Unavailable, match="does not allow this client to read topic approvals"):
-        await seated().bounded(refused())
+        await subscribed().bounded(refused())
 
 
 async def test_half_a_rotation_changes_nothing(tmp_path: Path):
     password = tmp_path / "password"
     password.write_text("one")
     sasl = {"mechanism": "PLAIN", "username": "ann", "password": {"file": str(password)}}
-    seat = seated(sasl=sasl)
-    before = seat.connector
+    made = subscribed(sasl=sasl)
+    before = made.connector
     password.unlink()
-    await seat.renew()
-    assert seat.connector is before
-    assert seat.places == {0: 7, 1: 0}
+    await made.renew()
+    assert made.connector is before
+    assert made.offsets == {0: 7, 1: 0}

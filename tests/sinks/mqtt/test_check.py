@@ -14,5 +14,5 @@ async def test_the_check_uses_a_client_id_of_its_own_and_publishes_nothing():
         said = await proved(sink, settings(server.port, birth_topic="b"), PLACE)
         assert server.published == []
     assert b"seb-vm-1-sink-plant-check" in server.connects[0]
-    assert f"was let in at 127.0.0.1:{server.port} by MQTT 5 without TLS" in said
+    assert f"connected at 127.0.0.1:{server.port} by MQTT 5 without TLS" in said
     assert "nothing was" in said

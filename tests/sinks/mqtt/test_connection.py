@@ -3,7 +3,7 @@
 import pytest
 
 from sinks.mqtt import MqttSettings
-from sinks.mqtt.connection import find_door, log_in
+from sinks.mqtt.connection import log_in, make_connector
 
 
 def configured(**keys) -> MqttSettings:
@@ -16,7 +16,7 @@ def test_credentials_are_equal_until_a_file_changes(tmp_path):
     made = configured(username="ann", password={"file": str(password)}, tls=True, alpn=["mqtt"])
     before = log_in(made)
     assert log_in(made) == before
-    assert "first-one" not in repr(find_door(made, "me", 1))
+    assert "first-one" not in repr(make_connector(made, "me", 1))
     password.write_text("three")
     assert log_in(made).password == "three"
     assert log_in(made) != before
@@ -33,5 +33,5 @@ def test_a_line_break_in_a_header_is_not_sent(tmp_path):
     file = tmp_path / "token"
     file.write_text("a\r\nb: c")
     made = configured(transport="websockets", headers={"x": {"file": str(file)}})
-    with pytest.raises(Exception, match="the header x holds line breaks"):
+    with pytest.raises(Exception, match="the header x contains line breaks"):
         log_in(made)

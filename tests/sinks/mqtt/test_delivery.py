@@ -40,14 +40,14 @@ async def test_a_message_that_is_too_large_for_the_server_is_rejected_with_both_
     assert results[1] is None
     assert isinstance(results[0], Rejected)
     assert "the message has 31" in str(results[0])
-    assert "the server takes 2500" in str(results[0])
+    assert "the server accepts 2500" in str(results[0])
     assert len(server.published) == 1
 
 
 async def test_a_server_that_takes_qos_0_only_is_told_apart_and_can_be_used():
     async with scripted_mqtt(greeting=connack(0, maximum_qos(0))) as server:
         told = await refused(settings(server.port))
-        assert "takes QoS 0 only; set qos: 0" in str(told)
+        assert "supports QoS 0 only; set qos: 0" in str(told)
         assert told.retry_after == 60
         assert await send(settings(server.port, qos=0), [make()]) == [None]
 

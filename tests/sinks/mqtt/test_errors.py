@@ -21,12 +21,12 @@ from sinks.mqtt.errors import _REASONS, Acknowledgement, Greeting, message_refus
     ("code", "kind", "said"),
     [
         (0x87, Rejected, "the server does not allow it"),
-        (0x90, Rejected, "the server does not take this topic"),
-        (0x99, Rejected, "the payload is not what its properties say"),
-        (0x80, Unavailable, "the server fails and does not say why"),
+        (0x90, Rejected, "the server does not accept this topic"),
+        (0x99, Rejected, "the payload does not match its format"),
+        (0x80, Unavailable, "the server failed without a reason"),
         (0x83, Unavailable, "for reasons of its own"),
         (0x91, Unavailable, "still waits for another message"),
-        (0x97, Unavailable, "the server has a quota, which is used up"),
+        (0x97, Unavailable, "the server has a quota, and it is used up"),
     ],
 )
 async def test_what_the_server_refuses_is_told_with_its_reason_and_topic(code, kind, said):
@@ -47,9 +47,9 @@ async def test_what_the_server_refuses_is_told_with_its_reason_and_topic(code, k
     ("code", "said", "wait"),
     [
         (0x86, "the server refuses the username or password", 60),
-        (0x87, "the server lets no client in with this username, password", 60),
-        (0x85, "the server does not take this client id", 60),
-        (0x01, "the server does not speak this version of MQTT", 60),
+        (0x87, "the server does not accept this username, password", 60),
+        (0x85, "the server does not accept this client id", 60),
+        (0x01, "the server does not support this version of MQTT", 60),
         (0x9A, "the server retains no messages; set birth_topic: null", 60),
         (0x88, "the server is not available", None),
         (0x89, "the server is busy", None),
@@ -67,7 +67,8 @@ async def test_who_is_not_let_in_says_why_and_waits_longer_when_somebody_must_ac
 
 
 @pytest.mark.parametrize(
-    ("code", "said"), [(4, "refuses the username or password"), (5, "lets no client in")]
+    ("code", "said"),
+    [(4, "refuses the username or password"), (5, "does not accept this username")],
 )
 async def test_the_old_version_has_numbers_of_its_own_and_the_same_words(code, said):
     async with scripted_mqtt(greeting=bytes([0x20, 2, 0, code]), version="3.1.1") as server:
@@ -80,7 +81,7 @@ async def test_the_old_version_has_numbers_of_its_own_and_the_same_words(code, s
 async def test_what_is_no_mqtt_server_is_unavailable(greeting):
     before = Leftovers.now()
     async with scripted_mqtt(greeting=greeting) as server:
-        assert "it hung up, as a listener does that wants another tls" in str(
+        assert "it closed the connection; perhaps it expects other tls" in str(
             await refused(settings(server.port))
         )
     await before.settled()
@@ -118,7 +119,7 @@ def test_every_reason_is_a_sentence(code):
 
 
 def test_a_reason_that_nobody_knows_waits_and_is_told_by_its_number():
-    assert str(message_refused(0xFE, "t")) == "the server answers with code 0xfe (topic t)"
+    assert str(message_refused(0xFE, "t")) == "the server answered with code 0xfe (topic t)"
 
 
 def test_what_a_server_says_is_cut_and_kept_on_one_line():

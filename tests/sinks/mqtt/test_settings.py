@@ -68,7 +68,7 @@ def test_a_host_is_a_name_or_an_address(host, server):
 
 @pytest.mark.parametrize("host", ["mqtt://a", "a:1883", "a/b", "a b", "ä", "tcp://a:1"])
 def test_what_is_no_host_is_refused(host):
-    assert "is not a host; write its name or address, and port apart" in refused(host=host)
+    assert "is not a host; write its name or address, without the port" in refused(host=host)
 
 
 @pytest.mark.parametrize("written", ["5", 5, 5.0, "5.0"], ids=repr)
@@ -110,34 +110,34 @@ OLD = {"version": "3.1.1"}
         ({**OLD, "mode": "binary"}, "mode: binary needs version: 5"),
         ({**OLD, "expiry": True}, "expiry needs version: 5"),
         ({**OLD, "response_topic": "a"}, "response_topic needs version: 5"),
-        ({"mode": "binary", "format": "cloudevents"}, "format is for mode: structured"),
+        ({"mode": "binary", "format": "cloudevents"}, "format needs mode: structured"),
         ({"retain_state": True, "topic": "a/b"}, "retain_state needs {subject} in topic"),
-        ({"password": "s3cret"}, "password is of no use without username"),
+        ({"password": "s3cret"}, "password needs username"),
         ({"path": "/mqtt"}, "path and headers are for transport: websockets"),
         ({"headers": {"a": "s3cret"}}, "path and headers are for transport: websockets"),
         ({"transport": "websockets", "path": "mqtt"}, "'mqtt' is not a path; write it as /mqtt"),
         ({"transport": "websockets", "path": "/a\r\nb"}, "is not a path"),
-        ({"transport": "websockets", "headers": {"a:": "b"}}, "is not the name of a header"),
+        ({"transport": "websockets", "headers": {"a:": "b"}}, "is not a header name"),
         ({"transport": "quic"}, "'tcp' or 'websockets'"),
-        ({"alpn": ["mqtt"]}, "alpn is of no use without tls"),
-        ({"alpn": [""], "tls": True}, "is not the name of a protocol"),
+        ({"alpn": ["mqtt"]}, "alpn needs tls"),
+        ({"alpn": [""], "tls": True}, "is not a protocol name"),
         ({"keep_alive": "0s"}, "greater than or equal to 1"),
         ({"keep_alive": "2d"}, "less than or equal to 65535"),
         ({"port": 0}, "greater than or equal to 1"),
         ({"client_id": ""}, "1 to 1024 printable ASCII characters"),
         ({"client_id": "ä"}, "1 to 1024 printable ASCII characters"),
         ({"client_id": "{subject}"}, "{subject} is unknown; choose from observer"),
-        ({"topic": ""}, "a topic is not empty"),
-        ({"topic": "a/+/b"}, "holds a wildcard, + or #"),
-        ({"topic": "a/#"}, "holds a wildcard, + or #"),
-        ({"topic": "$SYS/a"}, "begins with $, which is the server's own"),
-        ({"topic": "a\x00"}, "a topic holds no control characters"),
+        ({"topic": ""}, "a topic must not be empty"),
+        ({"topic": "a/+/b"}, "contains a wildcard (+ or #)"),
+        ({"topic": "a/#"}, "contains a wildcard (+ or #)"),
+        ({"topic": "$SYS/a"}, "begins with $, which is reserved for the server"),
+        ({"topic": "a\x00"}, "a topic must not contain control characters"),
         ({"topic": "x" * 65000}, "a topic has at most 64511 bytes"),
         ({"topic": "{nonsense}"}, "{nonsense} is unknown; choose from subject, observer"),
         ({"topic": "a/{subject"}, "'a/{subject' has unbalanced braces"),
         ({"client_id": "seb-vm_id}"}, "'seb-vm_id}' has unbalanced braces"),
         ({"birth_topic": "a/{subject}"}, "{subject} is unknown; choose from observer"),
-        ({"response_topic": "a/+"}, "holds a wildcard"),
+        ({"response_topic": "a/+"}, "contains a wildcard"),
         ({"topic": "a/{subject}", "birth_topic": "a/{vm_id}"}, "must not be the same"),
         ({"topic": "a/{subject}", "response_topic": "a/b"}, "must not be the same"),
     ],
@@ -179,9 +179,9 @@ def test_it_says_what_it_will_do_and_no_secret():
         "azure/scheduled-events/events/{subject} with QoS 1 at 127.0.0.1:8883 by MQTT 5 "
         "over TLS with a client certificate, as user ann; retains what is pending"
     )
-    assert configured(response_topic="a/b").describe().endswith("; asks for answers on a/b")
+    assert configured(response_topic="a/b").describe().endswith("; asks for replies on a/b")
     wss = configured(transport="websockets", tls={"insecure": True}).describe()
-    assert wss.endswith("by MQTT 5 in WebSockets (/mqtt) over TLS that checks nothing")
+    assert wss.endswith("by MQTT 5 in WebSockets (/mqtt) over TLS without verification")
     assert "s3cret" not in repr(made) + made.describe() + made.model_dump_json()
 
 

@@ -12,8 +12,8 @@ from sinks.splunk import sink
 async def test_its_check_tries_the_token_and_publishes_nothing(slow):
     said = await proved(sink, configured(slow.url, acknowledge=True, index="main"), PLACE)
     assert said == (
-        f"reached {slow.url}, which takes the token and acknowledges; nothing was published; "
-        "whether index main is open to it, the first event shows"
+        f"reached {slow.url}, which accepts the token and acknowledges; nothing was published; "
+        "the first event shows whether the token may use index main"
     )
     assert slow.events == []
 

@@ -58,7 +58,7 @@ async def test_a_token_in_a_file_is_read_again_when_it_changes(server, tmp_path)
         file.write_text("with\nline feed")
         [result] = await send(batch(1))
         assert isinstance(result, Unavailable)
-        assert "characters that no token has" in str(result)
+        assert "characters that are not allowed in a token" in str(result)
 
 
 async def test_it_goes_through_a_proxy():

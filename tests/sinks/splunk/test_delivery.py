@@ -66,7 +66,7 @@ async def test_one_bad_index_dooms_no_event(server):
 async def test_a_portal_that_says_200_to_everything_has_taken_nothing(server):
     server.canned = web.Response(text="<html>Welcome! Please log in</html>")
     [result] = await deliver(server, batch(1))
-    assert "what answers is no HTTP Event Collector (200)" in str(result)
+    assert "the server is not an HTTP Event Collector (200)" in str(result)
 
 
 async def test_a_collector_that_takes_part_and_falls_silent_has_taken_that_part(server):
@@ -99,7 +99,7 @@ async def test_accepted_is_not_delivered_until_it_is_indexed(slow):
 async def test_what_is_indexed_after_the_attempt_is_asked_for_and_not_sent_again(slow):
     async with sink.open(configured(slow.url, **ACKNOWLEDGE), PLACE) as send:
         results = await send(batch(2))
-        assert [str(result) for result in results] == ["it is accepted, and not indexed yet"] * 2
+        assert [str(result) for result in results] == ["accepted, but not indexed yet"] * 2
         slow.index()
         assert list(await send(batch(2))) == [None] * 2
     assert slow.ids == [cloudevent.id for cloudevent in batch(2)]
@@ -115,7 +115,7 @@ async def test_what_is_never_indexed_is_sent_again_in_the_end(slow, monkeypatch)
 
 
 async def test_a_token_that_does_not_acknowledge_is_found_out_before_anything_is_sent(server):
-    with pytest.raises(Unavailable, match="the token does not acknowledge; turn that on"):
+    with pytest.raises(Unavailable, match="the token does not acknowledge; enable that"):
         await deliver(server, batch(1), acknowledge=True)
     assert server.events == []
 
@@ -127,7 +127,7 @@ async def test_receipts_that_cannot_be_asked_for_leave_it_open(slow):
             await asyncio.sleep(0)
         slow.busy = 9
         [result] = await task
-        assert "it cannot take it now (503: Server is busy)" in str(result)
+        assert "it cannot accept it now (503: Server is busy)" in str(result)
         slow.busy = None
         slow.index()
         assert list(await send(batch(1))) == [None]

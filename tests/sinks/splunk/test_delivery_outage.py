@@ -73,7 +73,7 @@ async def test_after_an_hour_without_it_a_siem_gets_all_and_the_others_never_wai
     ):
         record = configured("file", path=str(tmp_path / "record"), fsync=False)
         siem = configured("splunk", url=server.url, token=TOKEN)
-        await fleet.employ({"record": record, "siem": siem})
+        await fleet.configure({"record": record, "siem": siem})
         await server.down()
         sent: list[str] = []
         began = clock.time()

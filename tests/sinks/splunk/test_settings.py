@@ -24,14 +24,14 @@ def test_the_path_of_the_collector_may_be_left_out_or_pasted_along(end):
 )
 def test_what_is_no_url_is_refused_without_repeating_what_may_be_a_password(wrong):
     said = refused(url=wrong)
-    assert "must be as in https://HOST:8088" in said
+    assert "must look like https://HOST:8088" in said
 
 
 def test_the_token_does_not_leave_the_machine_in_clear_text_unless_that_is_meant():
     assert "the token would go to far.example in clear text" in refused(url="http://far.example")
     assert configured("http://far.example", insecure=True)
     assert configured("http://127.0.0.1:8088")
-    assert "tls is of no use with http://" in refused(url="http://127.0.0.1:1", tls=True)
+    assert "tls has no effect with http://" in refused(url="http://127.0.0.1:1", tls=True)
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_the_token_does_not_leave_the_machine_in_clear_text_unless_that_is_meant
     [
         ({"max_request": "1KiB"}, "max_request"),
         ({"channel": "no-guid"}, "channel"),
-        ({"proxy": "https://a:1"}, "must be as in http://HOST:PORT"),
+        ({"proxy": "https://a:1"}, "must look like http://HOST:PORT"),
         ({"proxy": "http://a:1/path"}, "has a path"),
         ({"index": ""}, "index"),
         ({"token": ""}, "token"),

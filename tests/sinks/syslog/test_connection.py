@@ -50,7 +50,7 @@ async def test_a_receiver_that_hung_up_between_batches_is_noticed_before_the_nex
             await comes_to(receiver, 1)
             await receiver.hang_up(reset=reset)
             await asyncio.sleep(0.01)
-            with pytest.raises(Unavailable, match="it hung up"):
+            with pytest.raises(Unavailable, match="it closed the connection"):
                 await send(batch(1))
         assert len(receiver.messages) == 1
 
@@ -67,7 +67,7 @@ async def test_what_is_under_way_when_the_receiver_dies_is_not_delivered(keys):
             await asyncio.wait({task}, timeout=0.1)
             assert not task.done()
             await receiver.hang_up(reset=True)
-            with pytest.raises(Unavailable, match="it hung up"):
+            with pytest.raises(Unavailable, match="it closed the connection"):
                 await task
 
 
@@ -82,14 +82,14 @@ async def test_what_a_dying_receiver_had_not_read_is_known_with_a_connection_for
         await asyncio.wait({task}, timeout=0.1)
         assert not task.done()
         await receiver.hang_up(reset=True)
-        with pytest.raises(Unavailable, match="it hung up"):
+        with pytest.raises(Unavailable, match="it closed the connection"):
             await task
 
 
 async def test_a_receiver_that_never_closes_has_not_confirmed():
     async with receiving(closes=False) as receiver:
         keys = {**FOR_EACH, "retry": {"timeout": "200ms"}}
-        with pytest.raises(Unavailable, match=r"did not take everything within 0\.18 s"):
+        with pytest.raises(Unavailable, match=r"did not accept everything within 0\.18 s"):
             await deliver(receiver.address, batch(1), **keys)
         assert len(receiver.messages) == 1
 
@@ -98,7 +98,7 @@ async def test_one_that_does_not_read_is_told_by_its_silence():
     async with receiving() as receiver:
         receiver.stall()
         keys = {"max_size": "80KiB", "retry": {"timeout": "300ms"}}
-        with pytest.raises(Unavailable, match=r"did not take everything within 0\.27 s"):
+        with pytest.raises(Unavailable, match=r"did not accept everything within 0\.27 s"):
             await deliver(receiver.address, batch(150, size=LARGEST), **keys)
 
 

@@ -31,7 +31,7 @@ async def test_over_udp_a_message_is_a_datagram_and_a_larger_one_is_rejected():
         for n in (1, 3):
             assert receiver.recv(65536).endswith(b" - " + make(n).body)
         said = await proved(sink, configured(address), PLACE)
-        assert said == "127.0.0.1 is 127.0.0.1; UDP does not tell whether anybody listens"
+        assert said == "127.0.0.1 is 127.0.0.1; UDP does not confirm anything"
         with pytest.raises(BlockingIOError):
             receiver.recv(65536)
 

@@ -9,11 +9,11 @@ from sinks.syslog.errors import why
 
 @pytest.mark.parametrize("error", [ConnectionResetError(), BrokenPipeError(), ssl.SSLEOFError()])
 def test_one_who_hangs_up_is_said_to(error):
-    assert why(error) == "it hung up"
+    assert why(error) == "it closed the connection"
 
 
 def test_over_tls_to_hang_up_may_be_about_certificates():
     assert why(ConnectionResetError(), tls=True).startswith(
-        "it hung up, as it also does on a client"
+        "it closed the connection; perhaps it does not accept the client"
     )
     assert why(ConnectionRefusedError(), tls=True) == "nothing listens there"

@@ -48,20 +48,20 @@ def test_a_password_in_an_address_is_not_repeated():
         configured("tls://seb:t0p-s3cret@siem.example:6514")
     [problem] = told.value.errors()
     assert "t0p-s3cret" not in problem["msg"]
-    assert "what holds a user name is not a receiver's address" in problem["msg"]
+    assert "a URL with a user name is not a receiver's address" in problem["msg"]
 
 
 @pytest.mark.parametrize(
     ("keys", "why_not"),
     [
-        ({"address": "tcp://a", "tls": True}, "tls is of no use with tcp://"),
-        ({"address": "udp://a", "tls": {}}, "tls is of no use with udp://"),
+        ({"address": "tcp://a", "tls": True}, "tls has no effect with tcp://"),
+        ({"address": "udp://a", "tls": {}}, "tls has no effect with udp://"),
         ({"address": "tls://a", "tls": False}, "tls: false contradicts tls://"),
-        ({"address": "udp://a", "framing": "newline"}, "framing is of no use with udp://"),
-        ({"address": "udp://a", "keep_connected": False}, "keep_connected is of no use with udp"),
-        ({"address": "udp://a", "max_size": "64KiB"}, "max_size is from 480B to 65507B"),
-        ({"address": "tcp://a", "max_size": "2MiB"}, "max_size is from 480B to 1048576B"),
-        ({"address": "tcp://a", "max_size": "100B"}, "max_size is from 480B"),
+        ({"address": "udp://a", "framing": "newline"}, "framing has no effect with udp://"),
+        ({"address": "udp://a", "keep_connected": False}, "keep_connected has no effect with udp"),
+        ({"address": "udp://a", "max_size": "64KiB"}, "max_size must be from 480B to 65507B"),
+        ({"address": "tcp://a", "max_size": "2MiB"}, "max_size must be from 480B to 1048576B"),
+        ({"address": "tcp://a", "max_size": "100B"}, "max_size must be from 480B"),
         ({"facility": "local8"}, "facility"),
         ({"app_name": "two words"}, "app_name"),
         ({"app_name": "x" * 49}, "app_name"),
@@ -84,13 +84,13 @@ def test_every_facility_that_can_be_named_has_its_number():
 @pytest.mark.parametrize(
     ("keys", "words"),
     [
-        ({"address": "udp://a"}, "where nothing tells whether they arrive"),
+        ({"address": "udp://a"}, "which does not confirm that they arrive"),
         ({"address": "tcp://a"}, "to tcp://a:601 without TLS"),
         (
             {"address": "tls://a", "format": "cef"},
             "as cef in syslog messages (RFC 5424) to tls://a",
         ),
-        ({"address": "tls://a", "tls": {"insecure": True}}, "over TLS that checks nothing"),
+        ({"address": "tls://a", "tls": {"insecure": True}}, "over TLS without verification"),
         ({"address": "tls://a", "tls": {"certificate": "c"}}, "with a client certificate"),
     ],
 )

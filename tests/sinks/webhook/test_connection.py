@@ -106,7 +106,7 @@ async def test_tls_where_there_is_none_says_so():
     async with receiving() as receiver:
         url = receiver.url.replace("http://", "https://")
         [result] = await attempt(receiver, url=url)
-    assert str(result) == f"https://127.0.0.1:{receiver.port}: it does not speak TLS there"
+    assert str(result) == f"https://127.0.0.1:{receiver.port}: it does not use TLS on this port"
 
 
 async def test_a_proxy_tunnels_tls_and_sees_nothing_of_it(certificates):
@@ -139,8 +139,8 @@ async def test_a_proxy_that_is_not_there_or_says_no_is_told_from_the_receiver(ce
         async with forward_proxy(407) as proxy:
             [refused] = await attempt(receiver, tls=tls, proxy=proxy.url)
         [absent] = await attempt(receiver, tls=tls, proxy=proxy.url)
-    assert str(refused).endswith(": the proxy answered 407 instead of connecting us")
-    assert str(absent).endswith(": its proxy cannot be reached: nothing listens there")
+    assert str(refused).endswith(": the proxy answered 407 instead of connecting")
+    assert str(absent).endswith(": the proxy cannot be reached: nothing listens there")
 
 
 async def test_a_proxy_that_wants_a_password_for_clear_text_is_told_too():
@@ -173,11 +173,11 @@ async def test_a_redirect_is_never_followed(receiver):
 @pytest.mark.parametrize(
     ("said", "why"),
     [
-        (b"", "it hung up without an answer"),
-        (b"HTTP/1.1 20", "it hung up without an answer"),
-        (b"HTTP/1.1 200 OK\r\nContent-Le", "it hung up without an answer"),
-        (b"SSH-2.0-OpenSSH_9\r\n\r\n", "what it answers is not HTTP"),
-        (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 70_000, "what it answers is not HTTP"),
+        (b"", "it closed the connection without an answer"),
+        (b"HTTP/1.1 20", "it closed the connection without an answer"),
+        (b"HTTP/1.1 200 OK\r\nContent-Le", "it closed the connection without an answer"),
+        (b"SSH-2.0-OpenSSH_9\r\n\r\n", "its answer is not valid HTTP"),
+        (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 70_000, "its answer is not valid HTTP"),
     ],
     ids=range(5),
 )

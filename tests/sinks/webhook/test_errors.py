@@ -33,7 +33,7 @@ def test_3xx_is_rejected_and_names_the_new_host_alone(status):
     assert type(found.result) is Rejected
     assert str(found.result) == (
         f"it answered {status} and points to new.example; "
-        "redirects are not followed, so correct url"
+        "the sink follows no redirects, so correct url"
     )
     assert not found.halts
 
@@ -41,7 +41,7 @@ def test_3xx_is_rejected_and_names_the_new_host_alone(status):
 @pytest.mark.parametrize("location", [None, "", "/elsewhere", "https://[::1", "//b c/x", "x"])
 def test_a_location_that_names_no_host_is_not_repeated(location):
     said = str(judged(301, location=location).result)
-    assert said == "it answered 301; redirects are not followed, so correct url"
+    assert said == "it answered 301; the sink follows no redirects, so correct url"
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_408_and_5xx_and_what_nobody_knows_are_unavailable(status):
 def test_410_stops_the_sink():
     found = judged(410, body=b"retired")
     assert type(found.result) is Gone
-    assert str(found.result) == "it answered 410 (retired): it wants no more CloudEvents"
+    assert str(found.result) == "it answered 410 (retired): it accepts no more CloudEvents"
     assert found.halts
 
 

@@ -57,8 +57,8 @@ def test_it_says_where_it_posts_without_path_or_query():
     )
     assert made.describe() == (
         "posts CloudEvents in structured mode to https://pager.example/…, asking for consent first "
-        "(required), signed, authorized by basic, showing a client certificate, over TLS that "
-        "checks nothing, through the proxy http://proxy.example:3128"
+        "(required), signed, authorized by basic, showing a client certificate, over TLS "
+        "without verification, through the proxy http://proxy.example:3128"
     )
     assert (
         configured(format="cloudevents").describe().startswith("posts CloudEvents as cloudevents")
@@ -100,8 +100,8 @@ def test_a_url_in_a_file_is_read_when_needed_and_judged_alike(tmp_path: Path):
         ({"mode": "batch", "batch_size": 501}, "less than or equal to 500"),
         ({"concurrency": 0}, "greater than or equal to 1"),
         ({"concurrency": 65}, "less than or equal to 64"),
-        ({"format": "cloudevents", "mode": "binary"}, "leave mode out, or format"),
-        ({"format": "cloudevents", "mode": "batch"}, "leave mode out, or format"),
+        ({"format": "cloudevents", "mode": "binary"}, "format replaces mode"),
+        ({"format": "cloudevents", "mode": "batch"}, "format replaces mode"),
         ({"secret": HMAC, "mode": "binary"}, "what is signed with secret is mode: structured"),
         ({"secret": HMAC, "mode": "batch"}, "what is signed with secret is mode: structured"),
         ({"secret": "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}, "a key starts with whsec_"),
@@ -112,10 +112,10 @@ def test_a_url_in_a_file_is_read_when_needed_and_judged_alike(tmp_path: Path):
         ({"secret": [HMAC] * 5}, "takes one key, or a list of at most 4"),
         ({"secret": 7}, "a secret must be text"),
         ({"headers": ["X"]}, "dictionary"),
-        ({"headers": {"X Y": "a"}}, "'X Y' is not the name of a header"),
-        ({"headers": {"X:Y": "a"}}, "'X:Y' is not the name of a header"),
-        ({"headers": {"X\r\nY": "a"}}, "is not the name of a header"),
-        ({"headers": {"": "a"}}, "is not the name of a header"),
+        ({"headers": {"X Y": "a"}}, "'X Y' is not a header name"),
+        ({"headers": {"X:Y": "a"}}, "'X:Y' is not a header name"),
+        ({"headers": {"X\r\nY": "a"}}, "is not a header name"),
+        ({"headers": {"": "a"}}, "is not a header name"),
         ({"headers": {"X": "s3cret\r\nY: b"}}, "the value of X must be visible ASCII"),
         ({"headers": {"X": "s3cret\n"}}, "the value of X must be visible ASCII"),
         ({"headers": {"X": " s3cret"}}, "with spaces only between them"),
@@ -135,10 +135,10 @@ def test_a_url_in_a_file_is_read_when_needed_and_judged_alike(tmp_path: Path):
         ({"basic": {**BASIC, "username": "a:b"}}, "without a colon"),
         ({"basic": {**BASIC, "username": "a\nb"}}, "without control characters"),
         ({"basic": {"username": "a"}}, "required"),
-        ({"url": "http://127.0.0.1/", "tls": True}, "so tls is of no use"),
+        ({"url": "http://127.0.0.1/", "tls": True}, "so tls has no effect"),
         ({"proxy": "https://proxy.example"}, "is not a proxy; write http://HOST:PORT"),
         ({"proxy": "socks5://proxy.example"}, "is not a proxy"),
-        ({"proxy": "http://ann:s3cret@proxy.example"}, "no password in it"),
+        ({"proxy": "http://ann:s3cret@proxy.example"}, "without a password"),
         ({"proxy": "http://proxy.example/path"}, "is not a proxy"),
         ({"proxy": {"url": "http://a", "username": "b"}}, "username and password together"),
         (
