@@ -140,7 +140,7 @@ approvals:
 
 
 def test_events_and_approvals_on_one_topic_are_a_configuration_error(tmp_path: Path):
-    with pytest.raises(ConfigError, match="topics of their own"):
+    with pytest.raises(ConfigError, match="need separate topics"):
         configured(
             tmp_path,
             """
