@@ -312,7 +312,7 @@ async def delete_records(kafka: Broker, topic: str, before: int) -> None:
         await asyncio.to_thread(future.result, PATIENCE)
 
 
-async def test_a_topic_made_anew_is_read_without_a_restart(kafka: Broker, hasty: None):
+async def test_a_topic_that_is_created_again_is_read_without_a_restart(kafka: Broker, hasty: None):
     topic = await kafka.topic()
     intake = Intake(approvals_from(kafka.bootstrap, topic))
     await publish(kafka, topic, b"one", b"two", b"three")
@@ -325,7 +325,7 @@ async def test_a_topic_made_anew_is_read_without_a_restart(kafka: Broker, hasty:
     assert await intake.session(1) == [b"anew"]
 
 
-async def test_the_lag_is_told_also_in_silence(kafka: Broker, often: None):
+async def test_the_lag_is_reported_also_without_records(kafka: Broker, often: None):
     topic = await kafka.topic()
     await publish(kafka, topic, *[b"%d" % number for number in range(5)])
     intake = Intake(approvals_from(kafka.bootstrap, topic))
@@ -447,7 +447,7 @@ def ours(tasks: set["asyncio.Task[Any]"]) -> list[str]:
         ("expired certificate", "its certificate is not accepted: certificate has expired"),
     ],
 )
-async def test_why_it_cannot_be_entered_is_said_in_one_sentence(
+async def test_why_it_cannot_connect_is_said_in_one_sentence(
     kafka: Broker, how: str, why: str, monkeypatch: pytest.MonkeyPatch
 ):
     topic = await kafka.topic()

@@ -469,7 +469,7 @@ async def test_a_session_holds_one_connection_to_a_broker(kafka: Broker, proxy: 
         await eventually(one)
 
 
-async def test_a_connection_that_broke_is_mended_in_the_same_session(kafka: Broker, proxy: Proxy):
+async def test_a_broken_connection_is_replaced_in_the_same_session(kafka: Broker, proxy: Proxy):
     topic = await kafka.topic()
     async with sink.open(settings(proxy.address, topic), PLACE) as sending:
         for n in range(4):

@@ -201,7 +201,7 @@ POISON = {
 
 
 @pytest.mark.parametrize("kind", POISON)
-async def test_poison_comes_once_and_holds_up_nobody(mosquitto, kind: str):
+async def test_a_poison_message_comes_once_and_delays_no_other(mosquitto, kind: str):
     payload, properties = POISON[kind]
     topic = new_topic()
     intake = Intake(approvals_from(mosquitto, topic))
@@ -391,7 +391,7 @@ async def test_a_twin_is_noticed_also_where_the_server_just_hangs_up(mosquitto):
                 await coming
 
 
-async def test_who_may_not_come_in_is_told_why(make_mosquitto: Make):
+async def test_a_refused_login_is_explained(make_mosquitto: Make):
     broker = make_mosquitto(users={"alice": "right"})
     settings = approvals_from(broker, new_topic(), username="alice", password="wrong")
     with pytest.raises(
@@ -407,11 +407,11 @@ async def test_who_may_not_come_in_is_told_why(make_mosquitto: Make):
         (0x87, "topic a/b: the server does not allow it"),
         (0x8F, "topic a/b: the server does not accept this topic filter"),
         (0x97, "topic a/b: the server has a quota"),
-        (0xA2, "topic a/b: the server takes no wildcards"),
-        (0x00, "topic a/b: the server grants no QoS 1"),
+        (0xA2, "topic a/b: the server does not support wildcards"),
+        (0x00, "topic a/b: the server does not grant QoS 1"),
     ],
 )
-async def test_a_subscription_that_is_refused_is_told_in_a_sentence(code: int, why: str):
+async def test_a_refused_subscription_is_explained_in_one_sentence(code: int, why: str):
     async with strict_server(b"\x90\x04MID\x00" + bytes([code])) as server:
         with pytest.raises(Unavailable, match=why):
             await Intake(approvals_from(server, "a/b")).session(0)
@@ -454,7 +454,7 @@ async def test_it_says_goodbye_also_in_the_middle_of_a_flood(make_mosquitto: Mak
 @pytest.mark.parametrize("names", [{}, {"vm_name": "web-1"}])
 async def test_until_the_vms_id_is_known_it_waits_unless_it_has_a_client_id(mosquitto, names):
     asked, topic = Listening("intake", {}, 0.0, lambda _: None), new_topic()
-    with pytest.raises(Unavailable, match=r"id, .*, is not known yet; with a client_id"):
+    with pytest.raises(Unavailable, match=r"id is not known yet, .*; set client_id"):
         async with listen(approvals_from(mosquitto, topic), Place(names), asked):
             pass
     async with listen(approvals_from(mosquitto, topic, client_id=topic), Place(names), asked):

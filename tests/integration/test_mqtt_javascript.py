@@ -92,7 +92,7 @@ async def test_we_read_what_it_publishes_as_what_it_meant(mosquitto):
             await delivery.ack()
 
 
-async def test_it_refuses_what_is_no_cloudevent():
+async def test_it_refuses_a_line_that_is_not_a_cloudevent():
     message = {"contentType": "application/json", "userProperties": {}, "payload": "{}"}
     with pytest.raises(AssertionError, match="No CloudEvent detected"):
         await javascript("mqtt.cjs", [{"read": message}])

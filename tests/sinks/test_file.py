@@ -141,7 +141,7 @@ def test_defaults_are_those_of_the_docs(path):
         ({"keep": -1}, "greater than or equal to 0"),
     ],
 )
-def test_what_cannot_work_is_refused_in_words(path, keys, says):
+def test_what_cannot_work_is_refused_with_a_reason(path, keys, says):
     with pytest.raises(ValidationError) as caught:
         FileSettings.model_validate({"type": "file", "path": str(path), **keys})
     assert says in str(caught.value)
@@ -280,7 +280,7 @@ async def test_a_file_where_a_directory_should_be_is_named(tmp_path):
     assert reason == f"cannot write {tmp_path / 'a' / 'b.jsonl'}: Not a directory"
 
 
-async def test_a_named_pipe_is_refused_at_once(path):
+async def test_a_named_pipe_is_refused_immediately(path):
     os.mkfifo(path)
     assert await why(batch(1), settings(path)) == f"cannot write {path}: it is not a regular file"
 
@@ -506,7 +506,7 @@ async def test_two_rotations_at_the_same_moment_keep_both_files(path, monkeypatc
 # Others who rotate
 
 
-async def test_a_file_renamed_from_outside_is_made_anew(path):
+async def test_a_renamed_file_is_created_again(path):
     async with sink.open(settings(path), Place()) as deliver:
         await deliver([make(1)])
         path.rename(path.with_suffix(".1"))
@@ -515,7 +515,7 @@ async def test_a_file_renamed_from_outside_is_made_anew(path):
     assert numbers(path) == [2]
 
 
-async def test_a_file_and_directory_deleted_from_outside_are_made_anew(tmp_path):
+async def test_a_deleted_file_and_directory_are_created_again(tmp_path):
     path = tmp_path / "logs" / "events.jsonl"
     async with sink.open(settings(path), Place()) as deliver:
         await deliver([make(1)])
@@ -525,7 +525,7 @@ async def test_a_file_and_directory_deleted_from_outside_are_made_anew(tmp_path)
     assert numbers(path) == [2]
 
 
-async def test_a_file_created_anew_from_outside_is_the_one_written(path):
+async def test_a_file_that_another_program_creates_again_is_the_one_written(path):
     async with sink.open(settings(path), Place()) as deliver:
         await deliver([make(1)])
         path.rename(path.with_suffix(".1"))

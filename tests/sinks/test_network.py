@@ -35,7 +35,7 @@ def tls_error(reason: str | None) -> ssl.SSLError:
         (RuntimeError(), "RuntimeError"),
     ],
 )
-def test_what_fails_is_said_in_words(error, said):
+def test_every_failure_has_a_sentence(error, said):
     assert why(error) == said
 
 

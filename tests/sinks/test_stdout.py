@@ -157,7 +157,7 @@ async def _empty(far):
     return before and len(far.got) == before
 
 
-async def test_a_broken_pipe_says_that_nobody_reads(monkeypatch):
+async def test_a_broken_pipe_says_that_its_reader_has_closed_it(monkeypatch):
     reading, writing = os.pipe()
     os.close(reading)
     with stdout_at(monkeypatch, writing):

@@ -30,7 +30,7 @@ async def test_secrets_are_read_again_for_each_run_and_never_repeated(tmp_path):
         await outcome(settings)
 
 
-async def test_as_many_run_at_once_as_allowed(tmp_path):
+async def test_as_many_run_at_the_same_time_as_allowed(tmp_path):
     meet = f"""touch {tmp_path}/$EVENT_CLOUDEVENT_ID
     while [ $(ls {tmp_path} | wc -l) -lt 3 ]; do sleep 0.01; done"""
     assert await outcomes(shell(meet, concurrency=3), make(1), make(2), make(3)) == [None] * 3

@@ -49,7 +49,7 @@ async def test_the_end_of_a_long_output_is_kept():
     assert len(result) <= 4096
 
 
-async def test_output_that_is_no_text_does_no_harm():
+async def test_output_that_is_not_text_does_no_harm():
     assert await outcome(shell(r"printf '\377\376ok'")) == Delivered("\ufffd\ufffdok")
 
 
@@ -61,7 +61,7 @@ async def test_half_a_secret_where_the_output_was_cut_is_not_shown_either(more):
     assert said.endswith("x" * more)
 
 
-async def test_a_file_that_is_no_program_is_unavailable(tmp_path):
+async def test_a_file_that_is_not_a_program_is_unavailable(tmp_path):
     empty = tmp_path / "empty"
     empty.write_bytes(b"\x00no program")
     empty.chmod(0o755)

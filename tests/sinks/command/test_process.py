@@ -59,7 +59,7 @@ async def test_one_that_will_not_hear_is_ended(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("hurried", [False, True])
-async def test_cancelled_it_leaves_nobody_behind(tmp_path, monkeypatch, hurried):
+async def test_a_cancelled_run_leaves_no_process_behind(tmp_path, monkeypatch, hurried):
     monkeypatch.setattr(process, "GRACE", 10.0 if hurried else 0.2)
     script = (
         f"trap '' TERM; sleep 60 & echo $! $$ > {tmp_path}/p; mv {tmp_path}/p {tmp_path}/pids; wait"
@@ -79,7 +79,7 @@ async def test_cancelled_it_leaves_nobody_behind(tmp_path, monkeypatch, hurried)
         await until(partial(over, int(pid)))
 
 
-async def test_a_daemon_that_it_leaves_on_purpose_holds_nobody_up(tmp_path):
+async def test_a_daemon_that_a_command_leaves_running_delays_nothing(tmp_path):
     script = f"sleep 60 & echo $! > {tmp_path}/pid; echo started"
     assert await outcome(shell(script)) == Delivered("started")
     daemon = int((tmp_path / "pid").read_text())

@@ -58,7 +58,7 @@ def test_a_time_that_means_nothing_is_none(text):
         (172800, "2 days"),
     ],
 )
-def test_a_span_is_as_exact_as_somebody_in_a_hurry_needs_it(seconds, said):
+def test_a_span_is_exact_enough_to_act_on(seconds, said):
     assert human.say_span(seconds) == said
 
 

@@ -57,7 +57,7 @@ def test_each_kind_of_news_opens_calms_or_closes_an_alert(kind, action, key):
 @pytest.mark.parametrize(
     "kind", ["approval.recorded", "approval.refused", "source.snapshot", "bridge.audited", "new"]
 )
-def test_nobody_is_woken_for_the_rest(kind):
+def test_the_rest_pages_no_one(kind):
     cloudevent = told_of("scheduled") if kind == "new" else told_of(kind)
     if kind == "new":
         cloudevent = type(cloudevent)(cloudevent.id, f"{PREFIX}new.v1", "k", cloudevent.body)
@@ -134,7 +134,7 @@ def test_every_type_that_is_published_has_been_decided_on():
 # The routing key
 
 
-def test_a_rotated_key_is_used_at_once(tmp_path):
+def test_a_rotated_key_is_used_immediately(tmp_path):
     file = tmp_path / "key"
     file.write_text("old\n")
     rotating = pager(routing_key={"file": str(file)})

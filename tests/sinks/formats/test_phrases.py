@@ -28,7 +28,7 @@ def test_what_happens_and_to_whom(data, what, does):
     assert (story(**data).what, story(**data).does) == (what, does)
 
 
-def test_an_event_that_nobody_knows_goes_by_its_id():
+def test_an_unknown_event_is_named_by_its_id():
     assert story(eventType=None).what == "scheduled event A"
 
 

@@ -34,7 +34,7 @@ def test_every_type_is_a_message_that_slack_takes(cloudevent):
 
 @settings(max_examples=25, deadline=None)
 @given(ill_meant())
-def test_nothing_that_somebody_writes_pings_links_or_is_too_long(cloudevent):
+def test_foreign_text_never_pings_links_or_is_too_long(cloudevent):
     body = SLACK.encode(cloudevent)
     check_slack(json.loads(body))
     assert len(body) < 65_536

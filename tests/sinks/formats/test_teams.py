@@ -25,7 +25,7 @@ def test_every_type_is_a_card_that_teams_takes(cloudevent):
 
 @settings(max_examples=25, deadline=None)
 @given(ill_meant())
-def test_nothing_that_somebody_writes_is_markdown_or_too_large(cloudevent):
+def test_foreign_text_is_never_markdown_or_too_large(cloudevent):
     check_teams(TEAMS.encode(cloudevent))
 
 

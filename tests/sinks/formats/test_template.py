@@ -89,7 +89,7 @@ def test_conditions_and_loops_work():
     assert filled(numbers, content_type=TEXT) == "012"
 
 
-def test_output_that_is_no_json_is_rejected_and_says_where():
+def test_output_that_is_not_json_is_rejected_with_the_place():
     assert why_rejected('{"a": }') == (
         "the template gives no JSON: Expecting value at line 1, column 7"
     )
@@ -126,7 +126,7 @@ def test_what_a_cloudevent_lacks_is_named(template, name):
         "{{ (data | attr('__class__')).__mro__ }}",
     ],
 )
-def test_nobody_leaves_the_sandbox(template):
+def test_no_template_escapes_the_sandbox(template):
     assert "cannot be filled" in why_rejected(template, content_type=TEXT)
 
 
@@ -198,7 +198,7 @@ def test_what_cannot_work_is_refused_when_it_is_loaded(keys, said):
     assert said in why_refused(**keys)
 
 
-def test_a_file_that_is_no_template_is_refused(tmp_path):
+def test_a_file_that_is_not_a_template_is_refused(tmp_path):
     file = tmp_path / "body.j2"
     for content, said in (
         (b"\xff", "is not UTF-8"),

@@ -44,7 +44,7 @@ def test_there_are_errors_to_look_at():
     assert len(FOREIGN) > 80
 
 
-def test_an_error_that_nobody_knows_needs_a_new_connection():
+def test_an_unknown_error_needs_a_new_connection():
     assert isinstance(verdict(RuntimeError("odd"), "news"), Lost)
     assert str(verdict(RuntimeError(), "news")) == "RuntimeError"
 
@@ -63,7 +63,7 @@ def test_a_code_that_aiokafka_does_not_know_is_known_here():
         (errors.UnknownError(), "the broker answered UnknownError"),
     ],
 )
-def test_what_somebody_can_put_right_waits_and_says_so(error, said):
+def test_what_an_operator_can_fix_is_retried_with_a_reason(error, said):
     told = verdict(error, "news")
     assert type(told) is Unavailable
     assert said in str(told)
@@ -102,5 +102,5 @@ def alert(reason: str) -> ssl.SSLError:
         (errors.KafkaError("odd"), "KafkaError: odd"),
     ],
 )
-def test_why_a_broker_could_not_be_entered(error, said):
+def test_why_a_broker_cannot_be_used(error, said):
     assert said in why_not_connected(error, 3)

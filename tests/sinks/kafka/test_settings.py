@@ -61,7 +61,7 @@ def test_a_server_is_a_host_and_a_port(given, meant):
 
 
 @pytest.mark.parametrize("wrong", ["", "a:0", "a:65536", "a:b", "http://a:1", "a b", "::1", "a,b"])
-def test_what_is_no_server_is_refused(wrong):
+def test_what_is_not_a_server_is_refused(wrong):
     assert "is not a broker's address; write HOST:PORT" in refused(bootstrap_servers=[wrong])
 
 

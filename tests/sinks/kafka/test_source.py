@@ -42,7 +42,7 @@ def test_a_topic_that_cannot_be_is_refused(topic: str):
         source(topic=topic)
 
 
-def test_the_topic_has_no_default_for_only_the_operator_knows_who_may_write_it():
+def test_the_topic_has_no_default():
     with pytest.raises(ValidationError, match="topic"):
         KafkaApprovals.model_validate(
             {"type": "kafka", "bootstrap_servers": ["127.0.0.1:9092"], "trust": "transport"}
@@ -111,7 +111,7 @@ approvals:
 
 
 def test_events_and_approvals_on_one_topic_are_a_configuration_error(tmp_path: Path):
-    with pytest.raises(ConfigError, match="topics of their own"):
+    with pytest.raises(ConfigError, match="need separate topics"):
         configured(
             tmp_path,
             """

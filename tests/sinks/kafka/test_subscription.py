@@ -36,7 +36,7 @@ async def test_brokers_that_do_not_answer_are_not_waited_for(monkeypatch):
         await subscribed().bounded(asyncio.sleep(60))
 
 
-async def test_what_a_broker_refuses_is_told_of_the_topic():
+async def test_a_refusal_of_the_broker_names_the_topic():
     async def refused() -> None:
         raise errors.TopicAuthorizationFailedError
 

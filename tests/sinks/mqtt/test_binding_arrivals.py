@@ -45,7 +45,7 @@ def test_in_structured_mode_the_payload_counts_and_user_properties_do_not():
     assert said(arrival).id == "1"
 
 
-def test_user_properties_without_a_specversion_are_somebody_elses():
+def test_user_properties_without_a_specversion_are_not_attributes():
     user = [("id", "7"), ("type", "azure.scheduledevents.started.v1"), ("trace", "x")]
     assert headers_of(Arrival(BODY, None, user)) == []
     assert said(Arrival(BODY, None, user)).id.startswith("sha256-")

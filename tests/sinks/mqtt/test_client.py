@@ -18,7 +18,7 @@ from bridge.plugins import Unavailable
 from sinks.mqtt import sink
 
 
-async def test_a_server_that_says_nothing_is_not_waited_for_for_ever():
+async def test_the_sink_does_not_wait_forever_for_a_silent_server():
     async with scripted_mqtt(greeting=None) as server:
         made = settings(server.port, birth_topic="b", retry={"timeout": "250ms"})
         assert "no answer within 0.18 s" in str(await refused(made))

@@ -28,7 +28,7 @@ def ended(n: int = 1, **data):
 
 
 @pytest.mark.parametrize("code", [0x00, 0x10])
-async def test_what_the_server_takes_is_delivered_whether_or_not_somebody_has_subscribed(code):
+async def test_an_accepted_message_is_delivered_with_or_without_subscribers(code):
     async with scripted_mqtt(answer=lambda each: puback(each.number, code)) as server:
         assert await send(settings(server.port), batch(3)) == [None] * 3
 

@@ -306,12 +306,12 @@ async def test_websockets_lead_there_too(broker, certificates, mine, name):
         await subscriber.until(lambda got: len(got) == 30, "all 30")
 
 
-async def test_a_plain_listener_is_no_websocket(broker, mine):
+async def test_a_plain_listener_is_not_a_websocket(broker, mine):
     told = await why(settings(broker.port, mine, transport="websockets"), mine)
     assert "it does not offer MQTT over WebSockets at this path" in told
 
 
-async def test_the_check_says_how_it_was_let_in(broker, certificates, mine):
+async def test_the_check_says_how_it_connected(broker, certificates, mine):
     tls = {"ca": str(certificates.authority)}
     made = settings(broker.ports["TLS"], mine, tls=tls)
     async with sink.open(made, place(mine)) as sending:

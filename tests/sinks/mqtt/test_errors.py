@@ -29,7 +29,7 @@ from sinks.mqtt.errors import _REASONS, Acknowledgement, Greeting, message_refus
         (0x97, Unavailable, "the server has a quota, and it is used up"),
     ],
 )
-async def test_what_the_server_refuses_is_told_with_its_reason_and_topic(code, kind, said):
+async def test_a_refusal_of_the_server_names_reason_and_topic(code, kind, said):
     def answer(each):
         bad = each.topic.endswith("/B")
         return puback(each.number, code if bad else 0, "see runbook 7" if bad else "")
@@ -56,7 +56,7 @@ async def test_what_the_server_refuses_is_told_with_its_reason_and_topic(code, k
         (0x97, "the server has a quota", None),
     ],
 )
-async def test_who_is_not_let_in_says_why_and_waits_longer_when_somebody_must_act(code, said, wait):
+async def test_a_refused_connection_says_why_and_waits_longer_for_an_operator(code, said, wait):
     before = Leftovers.now()
     async with scripted_mqtt(greeting=connack(code)) as server:
         told = await refused(settings(server.port))
@@ -78,7 +78,7 @@ async def test_the_old_version_has_numbers_of_its_own_and_the_same_words(code, s
 
 
 @pytest.mark.parametrize("greeting", [b"\xff" * 9, b"\x20\x00", b"\x00\x00"])
-async def test_what_is_no_mqtt_server_is_unavailable(greeting):
+async def test_what_is_not_an_mqtt_server_is_unavailable(greeting):
     before = Leftovers.now()
     async with scripted_mqtt(greeting=greeting) as server:
         assert "it closed the connection; perhaps it expects other tls" in str(
@@ -118,7 +118,7 @@ def test_every_reason_is_a_sentence(code):
     assert said.endswith(": words (topic t)")
 
 
-def test_a_reason_that_nobody_knows_waits_and_is_told_by_its_number():
+def test_an_unknown_reason_is_retried_and_named_by_its_number():
     assert str(message_refused(0xFE, "t")) == "the server answered with code 0xfe (topic t)"
 
 

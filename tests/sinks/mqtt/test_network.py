@@ -32,7 +32,7 @@ async def test_a_message_may_be_exactly_as_large_as_the_server_takes(keys):
 
 
 @pytest.mark.parametrize("keys", [{"tls": True}, {"transport": "websockets"}], ids=str)
-async def test_a_handshake_that_nobody_answers_is_given_up_at_once(keys):
+async def test_a_handshake_without_an_answer_is_given_up_immediately(keys):
     before = Leftovers.now()
     with socket.create_server(("127.0.0.1", 0)) as silent:
         made = settings(silent.getsockname()[1], **keys, retry={"timeout": "30s"})

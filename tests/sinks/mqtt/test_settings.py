@@ -67,7 +67,7 @@ def test_a_host_is_a_name_or_an_address(host, server):
 
 
 @pytest.mark.parametrize("host", ["mqtt://a", "a:1883", "a/b", "a b", "ä", "tcp://a:1"])
-def test_what_is_no_host_is_refused(host):
+def test_what_is_not_a_host_is_refused(host):
     assert "is not a host; write its name or address, without the port" in refused(host=host)
 
 
@@ -142,7 +142,7 @@ OLD = {"version": "3.1.1"}
         ({"topic": "a/{subject}", "response_topic": "a/b"}, "must not be the same"),
     ],
 )
-def test_each_mistake_is_told_in_one_sentence(keys, said):
+def test_each_mistake_is_explained_in_one_sentence(keys, said):
     assert said in refused(**keys)
 
 

@@ -101,7 +101,7 @@ def test_it_does_not_listen_where_a_sink_publishes(approved: str, same: bool):
     assert source(topic=approved).overlaps(sink()) is same
 
 
-def test_a_birth_that_is_not_told_is_nowhere_to_listen():
+def test_without_a_birth_topic_its_topic_does_not_overlap():
     listening = source(topic="azure/scheduled-events/bridges/+")
     assert listening.overlaps(sink())
     assert not listening.overlaps(sink(birth_topic=None))
@@ -140,7 +140,7 @@ approvals:
 
 
 def test_events_and_approvals_on_one_topic_are_a_configuration_error(tmp_path: Path):
-    with pytest.raises(ConfigError, match="topics of their own"):
+    with pytest.raises(ConfigError, match="need separate topics"):
         configured(
             tmp_path,
             """

@@ -32,7 +32,7 @@ async def test_its_check_says_what_is_wrong(server, token, keys, why):
         await proved(sink, configured(server.url, **keys), PLACE)
 
 
-async def test_its_check_does_not_wait_for_ever(server):
+async def test_its_check_does_not_wait_forever(server):
     server.stall()
     with pytest.raises(Unavailable, match=r"no answer within 0\.18 s"):
         await proved(sink, configured(server.url, retry={"timeout": "200ms"}), PLACE)

@@ -8,7 +8,7 @@ from sinks.splunk.errors import Accepted, CollectorResponse, Refused, judge
 
 
 @pytest.mark.parametrize("code", [1, 2, 3, 4, 7, 10, 11, 14])
-def test_what_an_operator_has_to_mend_waits_and_is_not_asked_for_often(code):
+def test_what_an_operator_has_to_fix_is_retried_rarely(code):
     status, text = TEXTS[code]
     verdict = judge(
         CollectorResponse(status, {"text": text, "code": code, "invalid-event-number": 0})
@@ -19,7 +19,7 @@ def test_what_an_operator_has_to_mend_waits_and_is_not_asked_for_often(code):
 
 
 @pytest.mark.parametrize("code", [5, 6, 12, 13, 15])
-def test_what_is_wrong_with_an_event_is_told_of_that_event(code):
+def test_an_error_of_one_event_concerns_only_that_event(code):
     said = {"text": TEXTS[code][1], "code": code, "invalid-event-number": 3}
     verdict = judge(CollectorResponse(400, said))
     assert isinstance(verdict, Refused)

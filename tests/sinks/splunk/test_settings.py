@@ -22,7 +22,7 @@ def test_the_path_of_the_collector_may_be_left_out_or_pasted_along(end):
     "wrong",
     ["splunk.example", "ftp://a", "https://", "https://u:pass@a", "https://a?x=1", "https://a:0"],
 )
-def test_what_is_no_url_is_refused_without_repeating_what_may_be_a_password(wrong):
+def test_what_is_not_a_url_is_refused_without_quoting_a_password(wrong):
     said = refused(url=wrong)
     assert "must look like https://HOST:8088" in said
 

@@ -43,7 +43,7 @@ async def test_of_several_addresses_the_one_that_answers_is_taken(monkeypatch):
 
 
 @pytest.mark.parametrize("reset", [False, True], ids=["in order", "reset"])
-async def test_a_receiver_that_hung_up_between_batches_is_noticed_before_the_next(reset):
+async def test_a_connection_closed_between_batches_is_noticed_before_the_next(reset):
     async with receiving() as receiver:
         async with sink.open(configured(receiver.address), PLACE) as send:
             await send(batch(1))

@@ -13,7 +13,7 @@ from bridge.plugins import Rejected, Unavailable
 from sinks.syslog import sink
 
 
-async def test_over_udp_what_nobody_listens_for_is_unavailable_if_the_machine_says_so():
+async def test_over_udp_a_closed_port_is_unavailable_if_the_machine_reports_it():
     with socket.socket(type=socket.SOCK_DGRAM) as taken:
         taken.bind(("127.0.0.1", 0))
         address = f"udp://127.0.0.1:{taken.getsockname()[1]}"

@@ -12,7 +12,7 @@ def test_one_who_hangs_up_is_said_to(error):
     assert why(error) == "it closed the connection"
 
 
-def test_over_tls_to_hang_up_may_be_about_certificates():
+def test_over_tls_a_closed_connection_may_be_about_certificates():
     assert why(ConnectionResetError(), tls=True).startswith(
         "it closed the connection; perhaps it does not accept the client"
     )

@@ -39,7 +39,7 @@ tcp://::1 unix:///dev/log
 
 
 @pytest.mark.parametrize("wrong", ["", "tcp://a b", *WRONG.split()])
-def test_what_is_no_address_is_refused(wrong):
+def test_what_is_not_an_address_is_refused(wrong):
     assert "is not a receiver's address; write udp://HOST:PORT" in refused(address=wrong)
 
 
@@ -69,7 +69,7 @@ def test_a_password_in_an_address_is_not_repeated():
         ({"enterprise_id": 0}, "enterprise_id"),
     ],
 )
-def test_keys_that_do_not_fit_are_refused_in_words(keys, why_not):
+def test_keys_that_contradict_each_other_are_refused_with_a_reason(keys, why_not):
     assert why_not in refused(**keys)
 
 

@@ -116,7 +116,7 @@ async def test_refused_credentials_stop_the_batch_and_the_next_one_tries_again(r
     assert results[0].retry_after is None
 
 
-async def test_a_refused_token_is_asked_for_anew_once(receiver):
+async def test_a_refused_token_is_requested_again_once(receiver):
     tokens = iter(["first", "second"])
     async with token_server(lambda: granted(next(tokens), expires_in=3600)) as server:
         oauth = {"token_url": server.url, "client_id": "a", "client_secret": "b"}
@@ -173,7 +173,7 @@ async def test_in_a_batch_one_that_is_refused_takes_no_neighbour_along(receiver)
     assert sorted(receiver.ids()) == sorted(each.id for each in sent if each is not sent[4])
 
 
-async def test_a_url_that_changes_in_its_file_is_used_at_once(receiver, tmp_path):
+async def test_a_url_that_changes_in_its_file_is_used_immediately(receiver, tmp_path):
     file = tmp_path / "url"
     file.write_text(receiver.url)
     async with session(receiver, url={"file": str(file)}) as send:

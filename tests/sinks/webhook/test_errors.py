@@ -55,7 +55,7 @@ def test_other_4xx_are_rejected_with_its_words(status):
 
 
 @pytest.mark.parametrize("status", [100, 408, 500, 501, 502, 503, 504, 599, 600, 999])
-def test_408_and_5xx_and_what_nobody_knows_are_unavailable(status):
+def test_408_5xx_and_unknown_statuses_are_unavailable(status):
     found = judged(status)
     assert type(found.result) is Unavailable
     assert found.result.retry_after is None
@@ -70,7 +70,7 @@ def test_410_stops_the_sink():
 
 
 @pytest.mark.parametrize("status", [401, 403, 407])
-def test_refused_credentials_are_for_somebody_to_put_right(status):
+def test_refused_credentials_wait_for_an_operator(status):
     found = judged(status, body=b"expired")
     assert type(found.result) is Unavailable
     assert "does not accept our credentials" in str(found.result)

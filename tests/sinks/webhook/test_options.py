@@ -20,7 +20,7 @@ def test_a_header_is_named_as_http_has_it(name):
 
 
 @pytest.mark.parametrize("name", ["", "X Team", "X:Team", "X\nTeam", "x" * 129, None, 7])
-def test_what_is_no_name_of_a_header_is_refused(name):
+def test_what_is_not_a_header_name_is_refused(name):
     with pytest.raises(ValueError, match="is not a header name"):
         check_name(name)
 

@@ -45,7 +45,7 @@ def refused(**keys) -> str:
         ("https://{vm_name}.example/s3cret", "is not a URL"),
     ],
 )
-def test_what_is_no_url_to_post_to_is_refused_without_being_shown(url, why):
+def test_a_bad_url_is_refused_without_being_shown(url, why):
     said = refused(url=url)
     assert why in said
     assert "s3cret" not in said
