@@ -38,7 +38,7 @@ def why(error: BaseException) -> str:
 
 
 def _system(error: OSError) -> str:
-    """What happens to an open connection comes wrapped in an error of aiohttp."""
+    """The reason for a failure on an open connection; aiohttp wraps the original error."""
     if isinstance(error.__cause__, ssl.SSLError):
         return why(error.__cause__)
     if error.errno in {errno.ECONNRESET, errno.EPIPE}:

@@ -65,7 +65,7 @@ class Engine:
             sources = self.runtime.config.approvals.sources
             await self._approvals.listeners.configure(sources, self.group)
 
-    async def poll_anew(self) -> None:
+    async def restart_poller(self) -> None:
         """Replace the poller by one with the current configuration."""
         await self._end("poller")
         self._poller = Poller(self.runtime, self._endpoint)

@@ -11,25 +11,25 @@ from bridge.runtime.status import stuck
 log = logging.getLogger(__name__)
 
 TRIM_EVERY = 60.0
-MEND_EVERY = 5.0
+REPAIR_EVERY = 5.0
 
 
-async def keep_house(runtime: Runtime) -> None:
+async def maintain(runtime: Runtime) -> None:
     """Trim the journal once a minute, and check every few seconds whether it needs repair."""
     while True:
         await tidy(runtime)
-        for _ in range(round(TRIM_EVERY / MEND_EVERY)):
-            await asyncio.sleep(MEND_EVERY)
-            await mend(runtime)
+        for _ in range(round(TRIM_EVERY / REPAIR_EVERY)):
+            await asyncio.sleep(REPAIR_EVERY)
+            await repair(runtime)
 
 
 async def tidy(runtime: Runtime) -> None:
     """Do everything once."""
-    await mend(runtime)
+    await repair(runtime)
     await trim(runtime)
 
 
-async def mend(runtime: Runtime) -> None:
+async def repair(runtime: Runtime) -> None:
     """Return from memory to the file, and report journals that were set aside."""
     journal = runtime.journal
     if await journal.repair():

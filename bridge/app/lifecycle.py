@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bridge import platform
 from bridge.app.engine import Engine
-from bridge.app.housekeeping import keep_house, keep_watchdog, tidy
+from bridge.app.housekeeping import keep_watchdog, maintain, tidy
 from bridge.app.reload import Load, Reload, WebAccess, audit_configuration
 from bridge.common.supervise import heard, supervise
 from bridge.config import Config
@@ -115,7 +115,7 @@ class App:
 
     def _helpers(self, group: asyncio.TaskGroup, reload: Reload) -> list[asyncio.Task[None]]:
         reloads = supervise("reload", lambda: reload.run(self._again))
-        house = supervise("housekeeping", lambda: keep_house(self.runtime), first=5.0)
+        house = supervise("housekeeping", lambda: maintain(self.runtime), first=5.0)
         return [
             group.create_task(reloads, name="reload"),
             group.create_task(house, name="housekeeping"),

@@ -105,7 +105,7 @@ class Reload:
         await self.engine.configure_sinks()
         await self.engine.configure_sources()
         if old.source != new.source:
-            await self.engine.poll_anew()
+            await self.engine.restart_poller()
         log.info("configuration.loaded", extra={"config": str(new.file)})
         await audit_configuration(self.runtime, "reload")
 

@@ -36,7 +36,7 @@ _TOLD_ALREADY = Refusal(
 )
 _LATER_STANDS = Refusal("superseded", "the same approver has cast a later vote")
 _REPLAYED = Refusal("replayed", "this message was already received, and its vote no longer counts")
-_TAKEN = Refusal("unauthorized", "a verified vote has this name, and this sender is not verified")
+_TAKEN = Refusal("unauthorized", "this name has a verified vote, and this sender is not verified")
 _FULL = Refusal("rate-limited", f"the event already has {MOST_UNVERIFIED} unverified votes")
 
 

@@ -86,7 +86,7 @@ async def call(
 async def reach(
     request: ApiRequest, *, config: Config, token: str | None = None, url: str | None = None
 ) -> AsyncGenerator["ClientResponse"]:
-    """Open a response from the first way to the bridge that works; the caller reads it as it comes.
+    """Send the request over the first working route to the bridge; the caller streams the response.
 
     If *url* is given, it is the only way, and no token is sent there.
     """

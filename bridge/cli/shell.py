@@ -82,7 +82,7 @@ def complain(sentence: str) -> None:
 
 
 def read_config(path: Path | None, environ: Mapping[str, str]) -> Config:
-    """The configuration, even if this shell lacks the variables that hold the service's secrets."""
+    """The configuration, even if this shell lacks the variables with the service's secrets."""
     try:
         return load(path, environ)
     except ConfigError:

@@ -90,7 +90,7 @@ def read_key(text: str) -> Key:
 def sign(keys: Sequence[Key], message_id: str, timestamp: int, body: bytes) -> dict[str, str]:
     """The three headers for a message, with a signature by each of *keys*."""
     if not _ID.fullmatch(message_id):
-        raise ValueError("a webhook-id has 1 to 256 visible ASCII characters, and no full stop")
+        raise ValueError("a webhook-id must be 1 to 256 visible ASCII characters, no full stop")
     content = _content(message_id, str(timestamp), body)
     made = [f"{key.version},{_encode(key.sign(content))}" for key in keys]
     return {ID: message_id, TIMESTAMP: str(timestamp), SIGNATURE: " ".join(made)}

@@ -62,7 +62,7 @@ def in_scope(known: Tracked, facts: Facts) -> bool:
 
 
 def _settle(state: State, after: Document, facts: Facts) -> State:
-    """Note whether, for a while, a missing event proves nothing."""
+    """After a boot or a gap, set how long a missing event does not count as ended."""
     booted = None not in (state.boot_id, facts.boot_id) and state.boot_id != facts.boot_id
     silent = state.last_good is not None and facts.now - state.last_good > SILENCE
     if booted:

@@ -63,11 +63,11 @@ class PlantFloor:
         data = envelope["data"]
         if data.get("status") is None or data.get("eventType") != "Freeze":
             return
-        self.note(f"plant-floor gets by MQTT: {data['eventType']} {data['eventId'][:8]} {what}")
+        self.note(f"MQTT to plant-floor: {data['eventType']} {data['eventId'][:8]} {what}")
         if what == "scheduled":
-            said = {"eventId": data["eventId"], "approver": "plant-floor", "reason": "at rest"}
+            said = {"eventId": data["eventId"], "approver": "plant-floor", "reason": "idle"}
             await self.client.publish(APPROVALS, json.dumps(said).encode(), qos=1)
-            self.note(f"plant-floor is at rest, and approves on {APPROVALS}")
+            self.note(f"plant-floor is idle and approves on {APPROVALS}")
 
 
 @asynccontextmanager

@@ -168,9 +168,9 @@ def stale(
 ) -> Refusal | None:
     """Why a signed vote is too old or too new; *since* is when its event was announced.
 
-    Over HTTP, it must be signed just now. On a bus, it may have waited for us, but not since before
-    its event was announced, nor since before this journal, which detects replays, was created. Our
-    clock is *ahead* by that many seconds.
+    Over HTTP, it must have been signed just now. On a bus, it may have waited for us, but must not
+    be older than the event's announcement, or than this journal, which detects replays. Our clock
+    is *ahead* by that many seconds.
     """
     signed = given.signed_at
     if signed is None:

@@ -21,7 +21,7 @@ MISSED = timedelta(seconds=30)
 class DrillVotes:
     """The votes when voting closed, and the rules that applied.
 
-    `since` is when they became enough; `expected` is who may approve, by name.
+    `since` is when there were enough of them; `expected` is who may approve, by name.
     """
 
     policy: str

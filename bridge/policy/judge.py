@@ -30,7 +30,7 @@ class Rules:
 class Judgement:
     """The result of counting the votes on one scheduled event.
 
-    `since` is when they became enough; `until` is when the next hold expires.
+    `since` is when there were enough of them; `until` is when the next hold expires.
     """
 
     satisfied: bool

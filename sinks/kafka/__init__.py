@@ -1,4 +1,4 @@
-"""The sink `kafka`: CloudEvents as records, acknowledged by all replicas in sync; with aiokafka.
+"""The sink `kafka`: CloudEvents as records, acknowledged by all in-sync replicas; with aiokafka.
 
 Read `settings`, then `delivery` (a batch), `producer` and `connection` (bounded and cancellable
 where aiokafka is not), `errors` (what went wrong, in our words). `binding` is pure. Approvals come

@@ -183,6 +183,6 @@ async def _bootstrap(client: Any, connector: Connector) -> None:
     finally:
         abort(connection)
     if not metadata.brokers:
-        raise Unavailable(f"{connection.host}:{connection.port}: it knows no brokers yet")
+        raise Unavailable(f"{connection.host}:{connection.port}: its metadata lists no brokers yet")
     client.cluster.update_metadata(metadata)
     client._sync_task = asyncio.create_task(client._md_synchronizer())  # noqa: SLF001  as its own bootstrap does

@@ -68,9 +68,9 @@ _VERDICTS: dict[type[BaseException], _Say] = {
     errors.NotLeaderForPartitionError: _unavailable(
         "the leader of a partition of topic {topic} has moved"
     ),
-    errors.NotEnoughReplicasError: _unavailable("topic {topic} has too few replicas in sync"),
+    errors.NotEnoughReplicasError: _unavailable("topic {topic} has too few in-sync replicas"),
     errors.NotEnoughReplicasAfterAppendError: _unavailable(
-        "topic {topic} has too few replicas in sync"
+        "topic {topic} has too few in-sync replicas"
     ),
     errors.KafkaStorageError: _unavailable("the broker cannot write to its disk"),
     # Errors of the connection.

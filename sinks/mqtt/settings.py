@@ -77,7 +77,7 @@ class Connection(Settings):
     @classmethod
     def _a_path(cls, path: str | None) -> str | None:
         if path is not None and not re.fullmatch(r"/[!-~]{0,2047}", path):
-            raise ValueError(f"{path!r} is not a path; write it as /mqtt")
+            raise ValueError(f"{path!r} is not a path that starts with /, such as /mqtt")
         return path
 
     @field_validator("headers")

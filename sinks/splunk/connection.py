@@ -35,7 +35,7 @@ class Collector:
     async def open(cls, settings: SplunkSettings, place: Place) -> AsyncGenerator[Self]:
         """Connects with the first request."""
         async with _http.client(1) as http:
-            yield cls(settings, name_channel(settings, place), http)
+            yield cls(settings, name_channel(place), http)
 
     async def post(self, events: Sequence[bytes]) -> Outcome:
         """Send envelopes one after the other, as the collector expects them: not an array."""
@@ -83,10 +83,8 @@ class Collector:
             raise unanswered(error, settings.url) from None
 
 
-def name_channel(settings: SplunkSettings, place: Place) -> str:
+def name_channel(place: Place) -> str:
     """The same after a restart, and another for each VM and sink."""
-    if settings.channel is not None:
-        return str(settings.channel)
     vm = place.names.get("vm_id") or place.names.get("vm_name") or ""
     return str(uuid5(_CHANNELS, f"{vm}/{place.sink}"))
 

@@ -2,7 +2,6 @@
 
 from typing import Literal, Self
 from urllib.parse import urlsplit
-from uuid import UUID
 
 from pydantic import Field, field_validator, model_validator
 
@@ -26,7 +25,6 @@ class SplunkSettings(SinkSettings):
     acknowledge: bool = Field(
         default=False, description="delivered once indexed, not once accepted"
     )
-    channel: UUID | None = Field(None, description="a GUID; default: derived from VM and sink")
     max_request: Size = Field(
         1024 * 1024, ge=SMALLEST, le=LARGEST, description="events in one request, in bytes"
     )

@@ -10,7 +10,6 @@ from typing import Any
 from bridge.plugins import CloudEvent, Rejected, class_id, severity
 from sinks.syslog.settings import FACILITIES
 
-BOM = b"\xef\xbb\xbf"
 _NOTHING = "-"
 _UNPRINTABLE = re.compile(r"[^!-~]")
 _TO_ESCAPE = re.compile(r'(["\\\]])')
@@ -27,13 +26,12 @@ class Style:
     largest: int
     hostname: str | None = None
     enterprise_id: int | None = None
-    bom: bool = False
 
     def write(self, cloudevent: CloudEvent, text: bytes) -> bytes:
         """The whole message. Raises `Rejected` when it is too large: JSON must not be cut."""
         attributes = cloudevent.attributes
         head = f"{self._header(cloudevent, attributes)} {self._data(attributes)} "
-        message = head.encode() + (BOM if self.bom else b"") + text
+        message = head.encode() + text
         if len(message) > self.largest:
             raise Rejected(
                 f"the message has {len(message)} bytes, and max_size is {self.largest}; "

@@ -90,7 +90,6 @@ class Writer:
             largest=settings.largest,
             hostname=place.fill(settings.hostname) if settings.hostname else None,
             enterprise_id=settings.enterprise_id,
-            bom=settings.bom,
         )
         framing = None if settings.to.scheme == "udp" else settings.framing
         return cls(open_format(settings), style, framing)

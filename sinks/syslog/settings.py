@@ -83,9 +83,6 @@ class SyslogSettings(SinkSettings):
     enterprise_id: int | None = Field(
         None, ge=1, lt=2**32, description="your private enterprise number: adds structured data"
     )
-    bom: bool = Field(
-        default=False, description="begin the text with a byte order mark, as RFC 5424 says"
-    )
 
     @field_validator("address")
     @classmethod

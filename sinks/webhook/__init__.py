@@ -1,4 +1,4 @@
-"""CloudEvents posted to a URL, signed if need be; with aiohttp.
+"""CloudEvents posted to a URL, signed if configured; with aiohttp.
 
 Read `settings` and its `options`, then `delivery` (a batch), `connection` (one request, with the
 `credentials` of this moment) and `errors` (what a status means). `binding`, `urls` and `handshake`

@@ -1,4 +1,4 @@
-"""`seb check --connect`: the receiver answers, and agrees if it must. Nothing is posted."""
+"""`seb check --connect`: the receiver answers, and consents where it has to. Nothing is posted."""
 
 from bridge.plugins import Place
 from sinks.webhook.connection import client

@@ -37,7 +37,7 @@ class ManagedIdentity(TokenSource):
         except ValueError:
             known, address = False, ip_address("127.0.0.1")
         if not known or not (address.is_loopback or address.is_link_local):
-            raise ValueError(f"{url!r} is not http:// with a link-local or loopback address")
+            raise ValueError(f"{url!r} must be http:// with a link-local or loopback address")
         return url.rstrip("/")
 
     async def fetch(self) -> AccessToken:

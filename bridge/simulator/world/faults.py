@@ -59,7 +59,7 @@ class Fault(Part):
     @model_validator(mode="after")
     def _status_belongs(self) -> Self:
         if self.status is not None and self.kind not in {"status", "redirect"}:
-            raise ValueError(f"status goes with kind status or redirect, not with {self.kind}")
+            raise ValueError(f"status needs kind status or redirect, not {self.kind}")
         return self
 
 

@@ -80,7 +80,7 @@ class ScenarioStep(Part):
             found = " and ".join(given) or "none"
             raise ValueError(f"a step must have exactly one of {', '.join(ACTIONS)}, not {found}")
         if self.repeat > 1 and self.create is None:
-            raise ValueError("repeat goes with create only")
+            raise ValueError("repeat is allowed only with create")
         return self
 
 
@@ -111,7 +111,7 @@ class Scenario(Part):
     def _names_are_known(self) -> Self:
         vms = [vm.name.casefold() for vm in self.vms]
         if len(set(vms)) < len(vms):
-            raise ValueError("two of vms have the same name")
+            raise ValueError("two entries in vms have the same name")
         known = {name.casefold() for step in self.script for name in _made_by(step)}
         for number, step in enumerate(self.script, 1):
             if step.subject is not None and step.subject.casefold() not in known:

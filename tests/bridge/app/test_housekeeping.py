@@ -8,7 +8,7 @@ from support.served_bridge import config, runtime
 from support.until import until
 
 from bridge.app import housekeeping
-from bridge.app.housekeeping import keep_house, keep_watchdog, mend, tidy, trim
+from bridge.app.housekeeping import keep_watchdog, maintain, repair, tidy, trim
 from bridge.config import JournalSettings as Limits
 from bridge.journal import views
 from bridge.runtime.runtime import Runtime
@@ -39,7 +39,7 @@ async def test_a_healthy_sink_logs_nothing(bridge):
 
 async def test_the_way_back_to_the_file_is_audited(bridge):
     await break_disk(bridge)
-    await mend(bridge)
+    await repair(bridge)
     assert bridge.journal.trouble is None
     assert await audits(bridge) == [("journal.restored", {"path": "journal.db"})]
     assert "A/1" in await bridge.journal.run(recorded)
@@ -48,8 +48,8 @@ async def test_the_way_back_to_the_file_is_audited(bridge):
 async def test_what_was_set_aside_is_audited_once(bridge):
     await bridge.journal.claim("vm-1")
     await bridge.journal.claim("vm-2")
-    await mend(bridge)
-    await mend(bridge)
+    await repair(bridge)
+    await repair(bridge)
     ((action, detail),) = await audits(bridge)
     assert action == "journal.set-aside"
     assert detail["file"].startswith("journal.db.foreign-")
@@ -65,8 +65,8 @@ async def test_an_audit_that_fails_is_tried_again(bridge, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(type(bridge), "audit", fail)
         with pytest.raises(OSError, match="no"):
-            await mend(bridge)
-    await mend(bridge)
+            await repair(bridge)
+    await repair(bridge)
     assert [action for action, _ in await audits(bridge)] == ["journal.set-aside"]
 
 
@@ -95,9 +95,9 @@ async def test_each_loss_is_counted_and_audited(bridge, caplog):
 
 
 async def test_housekeeping_repeats(bridge, monkeypatch):
-    monkeypatch.setattr(housekeeping, "MEND_EVERY", 0.01)
+    monkeypatch.setattr(housekeeping, "REPAIR_EVERY", 0.01)
     monkeypatch.setattr(housekeeping, "TRIM_EVERY", 0.03)
-    keeping = asyncio.create_task(keep_house(bridge))
+    keeping = asyncio.create_task(maintain(bridge))
     try:
         await break_disk(bridge)
         await until(lambda: bridge.journal.trouble is None)

@@ -18,7 +18,7 @@ SEB = str(Path(sys.executable).with_name("seb"))
 TOLD = re.compile(r"^\d\d:\d\d:\d\d  (\w+) +(\w+) +[0-9A-F]{8}  vm-0")
 GRANTED = re.compile(r"approval\.granted  (\w+)")
 PLACE = re.compile(r"(configuration|faster) +(\S+)$", re.MULTILINE)
-HEARD = re.compile(r"plant-floor gets by MQTT: Freeze [0-9A-F]{8} (\w+)")
+HEARD = re.compile(r"MQTT to plant-floor: Freeze [0-9A-F]{8} (\w+)")
 
 
 @pytest.fixture(autouse=True)

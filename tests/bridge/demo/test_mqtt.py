@@ -1,4 +1,4 @@
-"""The plant floor of the demo: it gets freezes, and approves when it is at rest."""
+"""The plant floor of the demo: it gets freezes, and approves when it is idle."""
 
 import json
 from typing import Any
@@ -31,9 +31,9 @@ async def test_a_freeze_that_is_announced_is_approved():
     floor, client = at_rest(notes)
     told = make(eventType="Freeze")
     await floor._hear(told.envelope)
-    said = {"eventId": told.data["eventId"], "approver": "plant-floor", "reason": "at rest"}
+    said = {"eventId": told.data["eventId"], "approver": "plant-floor", "reason": "idle"}
     assert client.said == [(APPROVALS, said)]
-    assert notes[0].startswith("plant-floor gets by MQTT: Freeze ")
+    assert notes[0].startswith("MQTT to plant-floor: Freeze ")
 
 
 async def test_only_announced_freezes_are_approved():
@@ -66,4 +66,4 @@ async def test_it_receives_and_approves_over_its_own_broker():
             return len(notes) >= 2
 
         await until(heard, patience=15)
-    assert notes[1] == f"plant-floor is at rest, and approves on {APPROVALS}"
+    assert notes[1] == f"plant-floor is idle and approves on {APPROVALS}"

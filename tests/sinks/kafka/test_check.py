@@ -6,7 +6,10 @@ from aiokafka import errors
 from bridge.plugins import Unavailable
 from sinks.kafka.check import _found
 
-PARTITIONS: list[tuple[int, int, int, list[int], list[int], list[int]]] = [(0, 0, 2, [2], [2], []), (0, 1, 3, [3], [3], [])]
+PARTITIONS: list[tuple[int, int, int, list[int], list[int], list[int]]] = [
+    (0, 0, 2, [2], [2], []),
+    (0, 1, 3, [3], [3], []),
+]
 
 
 def test_the_leaders_of_a_topic_are_found():

@@ -59,7 +59,7 @@ def test_a_code_that_aiokafka_does_not_know_is_known_here():
     [
         (errors.TopicAuthorizationFailedError(), "does not allow this client to write topic news"),
         (errors.UnknownTopicOrPartitionError(), "topic news does not exist"),
-        (errors.NotEnoughReplicasError(), "topic news has too few replicas in sync"),
+        (errors.NotEnoughReplicasError(), "topic news has too few in-sync replicas"),
         (errors.UnknownError(), "the broker answered UnknownError"),
     ],
 )

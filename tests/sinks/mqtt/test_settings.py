@@ -115,7 +115,10 @@ OLD = {"version": "3.1.1"}
         ({"password": "s3cret"}, "password needs username"),
         ({"path": "/mqtt"}, "path and headers are for transport: websockets"),
         ({"headers": {"a": "s3cret"}}, "path and headers are for transport: websockets"),
-        ({"transport": "websockets", "path": "mqtt"}, "'mqtt' is not a path; write it as /mqtt"),
+        (
+            {"transport": "websockets", "path": "mqtt"},
+            "'mqtt' is not a path that starts with /, such as /mqtt",
+        ),
         ({"transport": "websockets", "path": "/a\r\nb"}, "is not a path"),
         ({"transport": "websockets", "headers": {"a:": "b"}}, "is not a header name"),
         ({"transport": "quic"}, "'tcp' or 'websockets'"),

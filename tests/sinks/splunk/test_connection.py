@@ -1,6 +1,7 @@
 """One request to the collector: token, channel, TLS, proxy, and how much of an answer is read."""
 
 import ssl
+from dataclasses import replace
 from uuid import UUID
 
 from aiohttp import web
@@ -17,11 +18,9 @@ from sinks.splunk.connection import name_channel
 
 def test_the_channel_is_the_same_after_a_restart_and_another_for_each_vm_and_sink():
     places = [PLACE, Place({"vm_id": "vm-2"}, sink="siem"), Place({"vm_id": "vm-1"}, sink="other")]
-    named = [name_channel(configured(), place) for place in places]
+    named = [name_channel(place) for place in places]
     assert len(set(named)) == 3
-    assert named[0] == name_channel(configured(), PLACE) == str(UUID(named[0]))
-    given = "0D4B1F3A-0000-4000-8000-000000000000"
-    assert name_channel(configured(channel=given), PLACE) == given.lower()
+    assert named[0] == name_channel(PLACE) == str(UUID(named[0]))
 
 
 async def test_gzip_makes_it_smaller(server):
@@ -82,10 +81,11 @@ async def test_tls_is_verified_unless_that_is_not_wanted(tmp_path):
         assert "its certificate is not accepted" in str(result)
 
 
-async def test_each_channel_has_receipts_of_its_own(slow):
+async def test_each_sink_has_a_channel_with_receipts_of_its_own(slow):
     slow.indexed = True
-    channels = ["0d4b1f3a-0000-4000-8000-000000000000", "0d4b1f3a-0000-4000-8000-000000000001"]
-    for channel in channels:
-        assert await deliver(slow, batch(1), channel=channel, acknowledge=True) == [None]
+    places = [PLACE, replace(PLACE, sink="other")]
+    for place in places:
+        async with sink.open(configured(slow.url, acknowledge=True), place) as send:
+            assert list(await send(batch(1))) == [None]
     asked = [headers["X-Splunk-Request-Channel"] for _, headers, _ in slow.asked("/event")]
-    assert asked == channels
+    assert asked == [name_channel(place) for place in places]

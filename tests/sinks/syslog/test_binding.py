@@ -98,9 +98,8 @@ def test_values_of_structured_data_are_escaped():
     assert rb'subject="a\]b\"c\\d"' in data
 
 
-def test_a_byte_order_mark_is_there_if_asked_for():
+def test_the_text_has_no_byte_order_mark():
     assert parts()["text"] == b"x"
-    assert parts(replace(STYLE, bom=True))["text"] == b"\xef\xbb\xbfx"
 
 
 def test_a_message_over_the_limit_is_rejected_and_never_cut():

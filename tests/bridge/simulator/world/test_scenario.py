@@ -50,7 +50,7 @@ def test_a_file_is_read_and_named_after_itself(tmp_path):
         ("a: [", "f.yaml: not YAML in line 1: "),
         ("scripts: []", "f.yaml: unknown key 'scripts'; did you mean 'script'? choose from name, "),
         ("vms: []", "f.yaml: vms: List should have at least 1 item"),
-        ("vms: [{name: a}, {name: A}]", "f.yaml: two of vms have the same name"),
+        ("vms: [{name: a}, {name: A}]", "f.yaml: two entries in vms have the same name"),
         (
             "script: [{create: {type: Rebot}}]",
             (
@@ -77,7 +77,7 @@ def test_a_file_is_read_and_named_after_itself(tmp_path):
             "script: [{cancel: a, start: a}]",
             "not cancel and start",
         ),
-        ("script: [{repeat: 2, disable: true}]", "script.0: repeat goes with create only"),
+        ("script: [{repeat: 2, disable: true}]", "script.0: repeat is allowed only with create"),
         (
             "script: [{create: {type: Reboot, name: a}}, {cancel: b}]",
             "f.yaml: step 2 of script: no step creates 'b'; there are a",
@@ -89,7 +89,7 @@ def test_a_file_is_read_and_named_after_itself(tmp_path):
         ("script: [{fault: {kind: crash}}]", "script.0.fault.kind: Input should be 'status', "),
         (
             "script: [{fault: {kind: empty, status: 500}}]",
-            "script.0.fault: status goes with kind status or redirect, not with empty",
+            "script.0.fault: status needs kind status or redirect, not empty",
         ),
         ("script: [{fault: {kind: empty, zzz: 3s}}]", "unknown key 'zzz'; choose from kind, "),
     ],
