@@ -13,7 +13,8 @@ from support.world import published
 
 from bridge.cli import main
 from bridge.config import load
-from bridge.plugins import Delivered, Place, Rejected, Unavailable, find_sink
+from bridge.plugins import Delivered, Place, Rejected, Unavailable
+from bridge.plugins.sinks import find_sink
 from sinks.command.environment import variables
 
 EXAMPLES = Path(__file__).parents[1] / "examples"

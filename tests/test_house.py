@@ -236,14 +236,14 @@ def test_a_hidden_module_is_really_hidden():
 
 def test_the_program_imports_no_library_of_a_sink_that_is_not_configured():
     loaded = loaded_by(
-        "import bridge.app.lifecycle, bridge.plugins; bridge.plugins.find_sink('stdout')"
+        "import bridge.app.lifecycle, bridge.plugins.sinks; bridge.plugins.sinks.find_sink('stdout')"
     )
     assert "aiohttp" in loaded
     assert loaded & {"aiokafka", "paho", "jsonschema_rs"} == set()
 
 
 def test_one_sink_does_not_bring_another():
-    loaded = loaded_by("import bridge.plugins; bridge.plugins.find_sink('stdout')")
+    loaded = loaded_by("import bridge.plugins.sinks; bridge.plugins.sinks.find_sink('stdout')")
     public = {name for name in loaded if name.startswith("sinks.") and "._" not in name}
     assert public == {"sinks.stdout"}
 

@@ -12,13 +12,16 @@ from support.cloudevents import batch
 from support.metadata_far_side import FarSide, http
 from support.third_party import environment, install
 
-from bridge.plugins import Misconfigured, Place, find_format, find_sink
+from bridge.plugins import Misconfigured, Place
+from bridge.plugins.formats import find_format
+from bridge.plugins.sinks import find_sink
 
 SENDS = """
 import asyncio, sys
 from pathlib import Path
 from typing import Any
-from bridge.plugins import Place, find_sink
+from bridge.plugins import Place
+from bridge.plugins.sinks import find_sink
 from support.cloudevents import batch, make
 
 async def main(page):
@@ -31,12 +34,14 @@ async def main(page):
 asyncio.run(main(sys.argv[1]))
 """
 VALIDATES = """
-from bridge.plugins import find_sink
+from bridge.plugins.sinks import find_sink
 find_sink("notebook").settings.model_validate({"type": "notebook", "pages": "a"})
 """
 FORMATS = """
 import asyncio, sys
-from bridge.plugins import Place, find_sink, installed_formats
+from bridge.plugins import Place
+from bridge.plugins.sinks import find_sink
+from bridge.plugins.formats import installed_formats
 from support.cloudevents import batch
 
 async def main(kind, **keys):
@@ -50,7 +55,7 @@ assert {"gist", "cloudevents"} <= set(installed_formats())
 asyncio.run(main("stdout"))
 asyncio.run(main("notebook", page=sys.argv[1]))
 """
-LISTS = "from bridge.plugins import installed_sinks; print(*sorted(installed_sinks()))"
+LISTS = "from bridge.plugins.sinks import installed_sinks; print(*sorted(installed_sinks()))"
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,8 @@ from bridge.approvals.intake import Intake
 from bridge.common.errors import Unavailable
 from bridge.common.supervise import supervise
 from bridge.journal.cursors import checkpoints
-from bridge.plugins import ApprovalSettings, Listening, find_approvals
+from bridge.plugins import ApprovalSettings, Listening
+from bridge.plugins.sources import find_approvals
 from bridge.runtime.runtime import Runtime
 from bridge.runtime.status import ListenerStatus
 

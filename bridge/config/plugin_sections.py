@@ -14,14 +14,11 @@ from bridge.plugins import (
     Misconfigured,
     Settings,
     SinkSettings,
-    find_approvals,
-    find_format,
-    find_sink,
-    format_data,
-    installed_approvals,
-    installed_sinks,
     read_format,
 )
+from bridge.plugins.formats import find_format, format_data
+from bridge.plugins.sinks import find_sink, installed_sinks
+from bridge.plugins.sources import find_approvals, installed_approvals
 from bridge.policy.votes import OWN_CHANNELS
 
 S = TypeVar("S", bound=Settings)

@@ -10,14 +10,9 @@ from pydantic.json_schema import models_json_schema
 from bridge.common.fields import write_duration
 from bridge.config.models import Config
 from bridge.config.values import SINK_NAME
-from bridge.plugins import (
-    find_approvals,
-    find_format,
-    find_sink,
-    installed_approvals,
-    installed_formats,
-    installed_sinks,
-)
+from bridge.plugins.formats import find_format, installed_formats
+from bridge.plugins.sinks import find_sink, installed_sinks
+from bridge.plugins.sources import find_approvals, installed_approvals
 
 ID = "urn:scheduled-events-bridge:schema:config:v1"
 _OWN = "sinks."

@@ -12,7 +12,7 @@ from bridge.plugins import Result, Unavailable
 
 
 @dataclass(slots=True)
-class Holds:
+class Waits:
     """Keys that failed, each with the time until which it waits."""
 
     clock: Callable[[], float] = time.monotonic
@@ -30,7 +30,7 @@ class Holds:
         first = min(self._until.values(), default=None)
         return None if first is None else first - self.clock()
 
-    def hold(self, rows: Sequence[Row], results: Sequence[Result]) -> None:
+    def begin(self, rows: Sequence[Row], results: Sequence[Result]) -> None:
         """Make a failed key wait; keys that failed together are tried again together."""
         now, draw = self.clock(), self.draw()
         for row, result in zip(rows, results, strict=True):

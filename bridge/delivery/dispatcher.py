@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bridge.common.supervise import attempt, backoff, heard
-from bridge.delivery.backoff import Holds
+from bridge.delivery.backoff import Waits
 from bridge.delivery.outbox import Outgoing
 from bridge.delivery.results import Broken, failures, farewell, verdict
 from bridge.delivery.rules import (
@@ -57,7 +57,7 @@ class Dispatcher:
     vote: CastVote = nobody
     outgoing: Outgoing = field(init=False)
     _limit: int = field(init=False)
-    _holds: Holds = field(default_factory=Holds)
+    _waits: Waits = field(default_factory=Waits)
     _entries_failed: int = 0
     _breaks: int = 0
     _asked: float = 0.0
@@ -153,7 +153,7 @@ class Dispatcher:
                 return
             rows = await self._next()
             if not rows:
-                await heard(news, self._holds.soonest())
+                await heard(news, self._waits.soonest())
                 continue
             async with self._busy:
                 results = await self._send(send, rows)
@@ -169,7 +169,7 @@ class Dispatcher:
         self._breaks, self._asked = self._breaks + 1, asked_wait(problem) or 0.0
 
     async def _next(self) -> list[Row]:
-        return await self.outgoing.next(self._limit, self._holds.keys())
+        return await self.outgoing.next(self._limit, self._waits.keys())
 
     def _time_for(self, rows: Sequence[Row]) -> float:
         return attempt_timeout(self.settings.retry.timeout, _notice(rows))
@@ -206,9 +206,9 @@ class Dispatcher:
         elif len(failures(results)) < len(rows):
             self._limit, self._breaks = min(self.settings.largest_batch, self._limit * 2), 0
         if self.stopped:
-            self._holds.release()
+            self._waits.release()
         else:
-            self._holds.hold(rows, results)
+            self._waits.begin(rows, results)
 
     def _failed(self, problem: Unavailable) -> None:
         """Retry later, or stop until the sink is resumed."""

@@ -11,7 +11,8 @@ from bridge.delivery.dispatcher import Dispatcher
 from bridge.delivery.vote_on_success import CastVote, nobody
 from bridge.journal import Journal
 from bridge.journal.cursors import backlog
-from bridge.plugins import Place, SinkSettings, find_sink
+from bridge.plugins import Place, SinkSettings
+from bridge.plugins.sinks import find_sink
 from bridge.runtime.status import SinkStatus
 
 

@@ -5,7 +5,7 @@ from importlib import import_module
 from typing import Any
 
 from bridge.common.errors import Misconfigured
-from bridge.plugins import find_sink
+from bridge.plugins.sinks import find_sink
 
 
 class NotInstalled(Exception):

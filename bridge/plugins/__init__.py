@@ -23,9 +23,6 @@ from bridge.plugins.formats import (
     Format,
     FormatPlugin,
     FormatSettings,
-    find_format,
-    format_data,
-    installed_formats,
     read_format,
 )
 from bridge.plugins.placeholders import Place
@@ -37,8 +34,6 @@ from bridge.plugins.sinks import (
     Send,
     SinkPlugin,
     SinkSettings,
-    find_sink,
-    installed_sinks,
     open_format,
 )
 from bridge.plugins.sources import (
@@ -46,8 +41,6 @@ from bridge.plugins.sources import (
     ApprovalSettings,
     Delivery,
     Listening,
-    find_approvals,
-    installed_approvals,
 )
 
 if TYPE_CHECKING:
@@ -93,14 +86,7 @@ __all__ = [
     "Unavailable",
     "class_id",
     "end_group",
-    "find_approvals",
-    "find_format",
-    "find_sink",
-    "format_data",
     "group_lives",
-    "installed_approvals",
-    "installed_formats",
-    "installed_sinks",
     "is_loopback",
     "kind_of",
     "open_format",

@@ -10,7 +10,8 @@ from support.world import published
 
 from bridge.config import load
 from bridge.delivery.rules import wanted
-from bridge.plugins import find_format, open_format
+from bridge.plugins import open_format
+from bridge.plugins.formats import find_format
 
 DOCS = Path(__file__).parents[2] / "docs"
 FORMATS = (DOCS / "formats.md").read_text(encoding="utf-8")

@@ -11,7 +11,9 @@ import yaml
 from support.world import published
 
 import bridge.core.severity
-from bridge.plugins import Severity, find_format, find_sink, installed_formats, read_format
+from bridge.plugins import Severity, read_format
+from bridge.plugins.formats import find_format, installed_formats
+from bridge.plugins.sinks import find_sink
 
 DOCS = Path(__file__).parents[2] / "docs"
 FORMATS = (DOCS / "formats.md").read_text(encoding="utf-8")

@@ -5,7 +5,8 @@ from typing import Any
 
 from support.cloudevents import make
 
-from bridge.plugins import CloudEvent, Place, Result, SinkSettings, find_sink
+from bridge.plugins import CloudEvent, Place, Result, SinkSettings
+from bridge.plugins.sinks import find_sink
 
 plugin = find_sink("command")
 

@@ -31,8 +31,8 @@ from bridge.plugins import (
     SinkPlugin,
     SinkSettings,
     Unavailable,
-    find_sink,
 )
+from bridge.plugins.sinks import find_sink
 
 PATIENCE = 10.0
 """How long a test waits; nothing here takes that long when it works."""

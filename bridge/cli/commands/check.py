@@ -15,7 +15,8 @@ from bridge.core.model import Instance
 from bridge.metadata.answers import SourceProblem
 from bridge.metadata.client import Metadata
 from bridge.metadata.discovery import discover
-from bridge.plugins import Place, SinkSettings, Unavailable, find_sink
+from bridge.plugins import Place, SinkSettings, Unavailable
+from bridge.plugins.sinks import find_sink
 from bridge.runtime.identity import place
 
 

@@ -11,7 +11,8 @@ import bridge.config.schema
 from bridge.config import ConfigError
 from bridge.config.schema import json_schema
 from bridge.config.syntax import parse
-from bridge.plugins import installed_approvals, installed_sinks
+from bridge.plugins.sinks import installed_sinks
+from bridge.plugins.sources import installed_approvals
 
 ROOT = Path(__file__).parents[3]
 

@@ -6,7 +6,7 @@ import pytest
 from support.deliveries import soon
 from support.journal_tools import about
 
-from bridge.delivery.backoff import Holds
+from bridge.delivery.backoff import Waits
 from bridge.journal import Row
 from bridge.plugins import Rejected, Unavailable
 
@@ -24,28 +24,28 @@ class Clock:
         return self.now
 
 
-def holds_at(clock: Clock) -> Holds:
+def holds_at(clock: Clock) -> Waits:
     """Every wait is as long as it can be."""
-    return Holds(clock=clock, draw=lambda: 1.0)
+    return Waits(clock=clock, draw=lambda: 1.0)
 
 
 def wait(**failed: Any) -> float:
     """How long a key waits after this failure."""
     holds = holds_at(Clock())
-    holds.hold([row("A", **failed)], [BUSY])
+    holds.begin([row("A", **failed)], [BUSY])
     found = holds.soonest()
     assert found is not None
     return found
 
 
 def test_only_the_key_that_failed_waits():
-    holds = Holds()
-    holds.hold([row("A"), row("B"), row("C")], [BUSY, None, Rejected("no")])
+    holds = Waits()
+    holds.begin([row("A"), row("B"), row("C")], [BUSY, None, Rejected("no")])
     assert holds.keys() == {"A"}
 
 
 def test_no_key_waits_at_first():
-    assert (Holds().keys(), Holds().soonest()) == (frozenset(), None)
+    assert (Waits().keys(), Waits().soonest()) == (frozenset(), None)
 
 
 def test_a_wait_grows_with_the_attempts():
@@ -59,8 +59,8 @@ def test_a_wait_is_short_when_there_is_little_notice():
 
 def test_what_failed_together_is_tried_again_together():
     clock = Clock()
-    holds = Holds(clock=clock)
-    holds.hold([row("A"), row("B")], [BUSY, BUSY])
+    holds = Waits(clock=clock)
+    holds.begin([row("A"), row("B")], [BUSY, BUSY])
     soonest = holds.soonest()
     assert soonest is not None
     clock.now += soonest
@@ -70,7 +70,7 @@ def test_what_failed_together_is_tried_again_together():
 def test_the_sink_says_how_long_its_key_waits():
     clock = Clock()
     holds = holds_at(clock)
-    holds.hold([row("A")], [Unavailable("busy", retry_after=17.0)])
+    holds.begin([row("A")], [Unavailable("busy", retry_after=17.0)])
     assert holds.soonest() == 17.0
     clock.now += 16.9
     assert holds.keys() == {"A"}
@@ -79,7 +79,7 @@ def test_the_sink_says_how_long_its_key_waits():
 
 
 def test_releasing_all_removes_every_wait():
-    holds = Holds()
-    holds.hold([row("A"), row("B")], [BUSY, BUSY])
+    holds = Waits()
+    holds.begin([row("A"), row("B")], [BUSY, BUSY])
     holds.release()
     assert holds.keys() == frozenset()

@@ -11,7 +11,8 @@ from support.until import until
 
 from bridge.config import Config
 from bridge.delivery.workers import SinkWorkers
-from bridge.plugins import Delivered, Gone, Place, SinkSettings, Unavailable, find_sink
+from bridge.plugins import Delivered, Gone, Place, SinkSettings, Unavailable
+from bridge.plugins.sinks import find_sink
 
 
 @pytest.fixture

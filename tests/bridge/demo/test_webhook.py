@@ -3,7 +3,8 @@ import yaml
 from support.cloudevents import make
 
 from bridge.demo.webhook import listening
-from bridge.plugins import Place, find_sink
+from bridge.plugins import Place
+from bridge.plugins.sinks import find_sink
 
 
 async def test_the_pager_rings_only_for_the_sink():

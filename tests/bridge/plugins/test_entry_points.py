@@ -6,7 +6,8 @@ from importlib.metadata import EntryPoint
 import pytest
 
 import bridge.plugins
-from bridge.plugins import Misconfigured, find_sink, installed_sinks
+from bridge.plugins import Misconfigured
+from bridge.plugins.sinks import find_sink, installed_sinks
 
 
 def test_the_error_for_an_unknown_type_lists_all_types():

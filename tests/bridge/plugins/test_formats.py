@@ -3,17 +3,8 @@
 import pytest
 from support.cloudevents import make
 
-from bridge.plugins import (
-    CloudEvent,
-    Format,
-    FormatPlugin,
-    Misconfigured,
-    Rejected,
-    find_format,
-    format_data,
-    installed_formats,
-    read_format,
-)
+from bridge.plugins import CloudEvent, Format, FormatPlugin, Misconfigured, Rejected, read_format
+from bridge.plugins.formats import find_format, format_data, installed_formats
 
 
 def test_our_own_formats_are_installed_like_any_others():

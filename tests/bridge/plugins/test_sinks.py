@@ -5,7 +5,8 @@ from pydantic import ValidationError
 from support.cloudevents import make
 
 import bridge.plugins
-from bridge.plugins import Retry, SinkPlugin, SinkSettings, find_sink, installed_sinks, open_format
+from bridge.plugins import Retry, SinkPlugin, SinkSettings, open_format
+from bridge.plugins.sinks import find_sink, installed_sinks
 
 
 def test_the_exported_names_are_those_that_sinks_may_use():

@@ -4,15 +4,8 @@ import pytest
 from pydantic import ValidationError
 from support.third_party_source import TYPE, register
 
-from bridge.plugins import (
-    ApprovalPlugin,
-    ApprovalSettings,
-    Delivery,
-    Misconfigured,
-    SinkSettings,
-    find_approvals,
-    installed_approvals,
-)
+from bridge.plugins import ApprovalPlugin, ApprovalSettings, Delivery, Misconfigured, SinkSettings
+from bridge.plugins.sources import find_approvals, installed_approvals
 
 
 def test_our_own_approval_sources_are_installed_like_any_others():

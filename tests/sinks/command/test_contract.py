@@ -7,7 +7,7 @@ import pytest
 from support.cloudevents import batch
 from support.sink_contract import FarSide, SinkContract, arrived
 
-from bridge.plugins import find_sink
+from bridge.plugins.sinks import find_sink
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="shell scripts")
 

@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from bridge.plugins import find_sink
+from bridge.plugins.sinks import find_sink
 
 plugin = find_sink("command")
 

@@ -11,7 +11,8 @@ from support.siem_readers import one_line, read_cef
 from support.world import EVENT_ID, published
 
 from bridge.core.messages import KINDS
-from bridge.plugins import class_id, find_format, read_format, severity
+from bridge.plugins import class_id, read_format, severity
+from bridge.plugins.formats import find_format
 
 CEF = find_format("cef").open(read_format("cef"))
 LIMITS = {

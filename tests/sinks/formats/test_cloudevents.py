@@ -2,7 +2,7 @@
 
 from support.cloudevents import HOSTILE, make
 
-from bridge.plugins import find_format
+from bridge.plugins.formats import find_format
 
 
 def test_the_body_goes_out_as_the_journal_has_it():

@@ -6,7 +6,8 @@ from support.siem_events import bare, hostile, of_kind
 from support.siem_readers import read_ecs
 from support.world import EVENT_ID, ME, OTHER, published
 
-from bridge.plugins import find_format, kind_of, read_format
+from bridge.plugins import kind_of, read_format
+from bridge.plugins.formats import find_format
 
 ECS = find_format("ecs").open(read_format("ecs"))
 EVERY = [kind_of(each) for each in published().values()]

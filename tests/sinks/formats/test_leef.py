@@ -9,7 +9,8 @@ from support.siem_events import bare, hostile, of_kind
 from support.siem_readers import read_leef
 from support.world import EVENT_ID, published
 
-from bridge.plugins import class_id, find_format, kind_of, read_format, severity
+from bridge.plugins import class_id, kind_of, read_format, severity
+from bridge.plugins.formats import find_format
 
 LEEF = find_format("leef").open(read_format("leef"))
 EVERY = [kind_of(each) for each in published().values()]

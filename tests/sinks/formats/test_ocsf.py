@@ -8,7 +8,8 @@ from support.siem_readers import OCSF as RULES
 from support.siem_readers import read_ocsf
 from support.world import EVENT_ID, ME, OTHER, published
 
-from bridge.plugins import find_format, kind_of, read_format, severity
+from bridge.plugins import kind_of, read_format, severity
+from bridge.plugins.formats import find_format
 
 OCSF = find_format("ocsf").open(read_format("ocsf"))
 EVERY = [kind_of(each) for each in published().values()]

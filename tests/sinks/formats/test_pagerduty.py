@@ -11,7 +11,9 @@ from support.recording_sink import at_work
 from support.world import published
 
 from bridge.delivery.dispatcher import Dispatcher
-from bridge.plugins import Place, Rejected, Unavailable, find_format, find_sink, read_format
+from bridge.plugins import Place, Rejected, Unavailable, read_format
+from bridge.plugins.formats import find_format
+from bridge.plugins.sinks import find_sink
 from bridge.runtime.status import SinkStatus
 
 PLUGIN = find_format("pagerduty")

@@ -8,7 +8,8 @@ from support.world import ME, NOON, OBSERVER, SECOND
 
 from bridge.core import messages
 from bridge.drills.plan import Plan, made_up
-from bridge.plugins import find_format, read_format
+from bridge.plugins import read_format
+from bridge.plugins.formats import find_format
 from bridge.policy.drill import Drill, DrillVotes, advance, announced, tracked
 
 OPTIONS = {"pagerduty": {"type": "pagerduty", "routing_key": "k" * 32}}

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from support.chat_rules import ILL_MEANT, check_slack, ill_meant, told_of
 from support.world import published
 
-from bridge.plugins import find_format, read_format
+from bridge.plugins import read_format
+from bridge.plugins.formats import find_format
 from sinks.formats.slack import escape
 
 PLUGIN = find_format("slack")

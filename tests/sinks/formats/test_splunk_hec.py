@@ -7,7 +7,8 @@ from support.siem_events import bare, hostile, of_kind
 from support.siem_readers import read_json
 from support.world import EVENT_ID, ME, OTHER, published
 
-from bridge.plugins import Misconfigured, find_format, kind_of, read_format
+from bridge.plugins import Misconfigured, kind_of, read_format
+from bridge.plugins.formats import find_format
 
 EVERY = [kind_of(each) for each in published().values()]
 KEYS = {"time", "host", "source", "sourcetype", "index", "event", "fields"}

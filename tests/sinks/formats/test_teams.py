@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from support.chat_rules import check_teams, ill_meant, spoiled, told_of
 from support.world import published
 
-from bridge.plugins import find_format, read_format
+from bridge.plugins import read_format
+from bridge.plugins.formats import find_format
 
 PLUGIN = find_format("teams")
 TEAMS = PLUGIN.open(read_format("teams"))

@@ -6,7 +6,8 @@ from pydantic import ValidationError
 from support.chat_rules import ill_meant, told_of
 from support.cloudevents import HOSTILE
 
-from bridge.plugins import Rejected, find_format, read_format
+from bridge.plugins import Rejected, read_format
+from bridge.plugins.formats import find_format
 
 PLUGIN = find_format("template")
 TEXT = "text/plain; charset=utf-8"

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from bridge.config import Config, ConfigError, load
-from bridge.plugins import find_approvals
+from bridge.plugins.sources import find_approvals
 from sinks.mqtt import MqttApprovals, MqttSettings, approvals
 
 

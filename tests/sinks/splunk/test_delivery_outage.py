@@ -15,7 +15,8 @@ from support.until import until
 from bridge.delivery import dispatcher
 from bridge.delivery.workers import SinkWorkers
 from bridge.journal.cursors import dead_letters
-from bridge.plugins import Place, SinkSettings, find_sink
+from bridge.plugins import Place, SinkSettings
+from bridge.plugins.sinks import find_sink
 
 SPEED = 3600
 """An hour passes in a second."""
