@@ -24,7 +24,7 @@ KEPT = timedelta(days=7)
 """How long the data of an event is kept after its end."""
 _SAFETY_NET = 30.0
 _TIDY = 3600.0
-_WORSE = "since this vote, the event got more VMs, a harsher type or an earlier time"
+_WORSE = "since this vote, the event gained a VM, became more severe or moved to an earlier time"
 
 
 @dataclass(slots=True)

@@ -15,7 +15,7 @@ COMMANDS = {
     "events": ("bridge.cli.commands.events", "list pending and past scheduled events"),
     "watch": ("bridge.cli.commands.watch", "show CloudEvents live, as they are recorded"),
     "approve": ("bridge.cli.commands.approve", "approve a scheduled event"),
-    "hold": ("bridge.cli.commands.approve", "ask to keep a scheduled event waiting"),
+    "hold": ("bridge.cli.commands.approve", "ask the bridges not to approve a scheduled event yet"),
     "release": ("bridge.cli.commands.approve", "take back your hold"),
     "drill": (
         "bridge.cli.commands.drill",

@@ -174,7 +174,7 @@ def _pin(http: HttpSettings) -> Any:
 
 def _absent(way: Way, error: OSError) -> str:
     if isinstance(error, PermissionError):
-        return f"you may not open {way.place}"
+        return f"you do not have permission to open {way.place}"
     return way.absent
 
 

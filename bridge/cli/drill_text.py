@@ -35,7 +35,7 @@ def news(before: Report, after: Report) -> Iterator[str]:
         if one["outcome"] != states.get(one["sink"]):
             yield f"Sink {one['sink']}: {one['outcome']}{_after(one)}."
     if after["status"] != before["status"]:
-        yield f"The drill is {after['status'].lower()}."
+        yield f"The drill is now {after['status'].lower()}."
 
 
 def _vote_key(vote: Report) -> tuple[Any, ...]:

@@ -20,7 +20,7 @@ _REQUIRE = {
     "each-resource": "A scheduled event is approved when each of its VMs has an approval.",
 }
 _LEADER = {
-    "first-resource": "The bridge on the event's first VM tells Azure; each next waits {} more.",
+    "first-resource": "The bridge on the first VM tells Azure; each later one waits {} longer.",
     "none": "Every bridge on one of the event's VMs tells Azure immediately.",
 }
 
@@ -66,7 +66,7 @@ def _cloudevents(config: Config) -> Iterator[str]:
     copied = [f"the VM tag {tag}" for tag in config.source.tags]
     copied += [f"{name}={value}" for name, value in config.source.labels.items()]
     if copied:
-        yield f"CloudEvents contain in observer: {', '.join(copied)}."
+        yield f"In every CloudEvent, observer contains {', '.join(copied)}."
     margin = write_duration(config.approvals.margin)
     yield f"The deadline for approvals (approveBy) is {margin} before notBefore."
 
@@ -100,7 +100,7 @@ def _approvals(asked: ApprovalsSettings, http: HttpSettings) -> Iterator[str]:
             "Other bridges do not see votes given to this bridge, and approvals.from names no "
             "source: votes from several VMs are not counted together."
         )
-    yield from (f"Approves automatically, {rule}." for rule in asked.auto)
+    yield from (f"Automatically approves {rule}." for rule in asked.auto)
     yield from _manner(asked)
 
 
@@ -138,17 +138,17 @@ def _entry(rule: Allow) -> str:
 
 def _enough(require: Require) -> str:
     if isinstance(require, Count):
-        return f"A scheduled event is approved by {require.count} different verified approvers."
+        return f"A scheduled event needs {require.count} different verified approvers."
     if isinstance(require, Approvers):
         names = ", ".join(require.approvers)
-        return f"A scheduled event is approved when all of these, verified, approve: {names}."
+        return f"A scheduled event needs approval from each of these verified approvers: {names}."
     return _REQUIRE[require]
 
 
 def _manner(asked: ApprovalsSettings) -> Iterator[str]:
     yield _LEADER[asked.leader].format(write_duration(asked.takeover_after))
     hold, early = write_duration(asked.hold_timeout), write_duration(asked.early_grace)
-    yield f"A hold counts for {hold} and never stops Azure; a vote waits {early} for its event."
+    yield f"A hold lasts {hold} and never stops Azure; an early vote waits {early} for its event."
     if asked.remind:
         moments = " and ".join(write_duration(seconds) for seconds in asked.remind)
         yield f"While votes are missing, publishes approval.due {moments} before notBefore."

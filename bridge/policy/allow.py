@@ -149,7 +149,7 @@ def _objection(rule: Allow, vote: Vote, event: ScheduledEvent) -> str | None:
         return f"may not vote on {event.event_type}"
     spoken_for = [vote.resource] if vote.resource else event.resources
     if rule.resources is not None and not all(matches(one, rule.resources) for one in spoken_for):
-        return "may not vote for all of the VMs in this vote"
+        return "may not vote for every VM that this vote covers"
     return None
 
 

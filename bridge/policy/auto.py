@@ -32,7 +32,7 @@ class Auto(Settings):
         return self
 
     def __str__(self) -> str:
-        """Finish the sentence "Approves automatically, …"."""
+        """Finish the sentence "Automatically approves …"."""
         parts = [
             f"whose source is {self.event_source}" if self.event_source else None,
             f"of type {self.event_type}" if self.event_type else None,
@@ -40,7 +40,7 @@ class Auto(Settings):
             f"on VMs like {' or '.join(self.resources)}" if self.resources else None,
         ]
         whom = "all its VMs" if self.all_resources else "this VM"
-        return f"for {whom} scheduled events {', '.join(part for part in parts if part)}"
+        return f"scheduled events {', '.join(part for part in parts if part)} (for {whom})"
 
 
 def _takes(seconds: float) -> str:

@@ -121,7 +121,7 @@ def _message(body: bytes, headers: Mapping[str, str], *, signed: bool) -> _Messa
     if kind in {_STRUCTURED, f"{_STRUCTURED}+json"}:
         return _structured(_json(body))
     if kind.startswith(_STRUCTURED):
-        raise MalformedApproval("a CloudEvent must be in JSON, and the only one in its message")
+        raise MalformedApproval("a CloudEvent must be JSON, one in each message")
     attributes = {name[3:]: value for name, value in headers.items() if name.startswith("ce_")}
     if attributes:
         _refuse_stranger(attributes)
@@ -202,7 +202,7 @@ def _items(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     if not isinstance(requests, list) or not 0 < len(requests) <= MOST_EVENTS:
         raise MalformedApproval(f"StartRequests must be a list of 1 to {MOST_EVENTS}")
     if not all(isinstance(one, dict) for one in requests):
-        raise MalformedApproval("StartRequests must hold objects with an EventId")
+        raise MalformedApproval("StartRequests must contain objects with an EventId")
     if "eventId" in data:
         raise MalformedApproval("it has both eventId and StartRequests; give one of them")
     if any("decision" in one for one in requests):

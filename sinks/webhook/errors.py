@@ -75,7 +75,7 @@ def _of_endpoint(answer: Response, said: str, now: datetime) -> Unavailable:
         who = "the proxy" if answer.status == 407 else "it"
         return Unavailable(f"{said}: {who} does not accept our credentials, or requires some")
     wait = pause(answer, now)
-    return Unavailable(f"{said} and asks to wait {wait:g} s", retry_after=wait)
+    return Unavailable(f"{said} and asks us to wait {wait:g} s", retry_after=wait)
 
 
 def pause(answer: Response, now: datetime) -> float:

@@ -143,8 +143,8 @@ class WebhookSettings(SinkSettings):
 
 _AUTHORIZATIONS = ("bearer", "basic", "oauth", "managed_identity")
 _SIGNED = (
-    "what is signed with secret is mode: structured,"
-    " for a signature covers neither headers nor several CloudEvents"
+    "secret needs mode: structured,"
+    " because a signature covers neither headers nor several CloudEvents"
 )
 _FORMATTED = "format replaces mode; remove one of them"
 _ORIGIN_NEEDED = "handshake needs origin, the DNS name of this sender"

@@ -197,7 +197,7 @@ ATTACKS = (
     Attack("for a VM not in it", _other_vm, "not-approvable", "does not name", 409),
     Attack("a decision not allowed", _by(NIGHT, "n"), "unauthorized", "may not vote approve", 403),
     Attack("an event type not allowed", _by(FROST, "f"), "unauthorized", "not vote on Reb", 403),
-    Attack("a VM not allowed", _by(FAR, "a"), "unauthorized", "may not vote for all of", 403),
+    Attack("a VM not allowed", _by(FAR, "a"), "unauthorized", "may not vote for every VM", 403),
     Attack("the wrong channel", _by(OPERATOR, "c"), "unauthorized", "may not vote via", 403),
     Attack("a garbled signature", _garbled, "unauthorized", NO_KEY, 401),
     Attack("seventeen signatures", _too_many, "unauthorized", "more than 16", 401),
@@ -209,5 +209,5 @@ ATTACKS = (
     Attack("attributes not signed", _dressed, "malformed", "does not cover", 400, headers=True),
     Attack("two ids", _two_ids, "malformed", "is not the CloudEvent's id", 400),
     Attack("one name twice in the JSON", _two_minds, "malformed", "not JSON", 400),
-    Attack("a batch", _batch, "malformed", "must be in JSON", 415, headers=True),
+    Attack("a batch", _batch, "malformed", "must be JSON", 415, headers=True),
 )  # fmt: skip

@@ -70,7 +70,7 @@ def _process(runtime: Runtime, moment: Moment) -> list[Family]:
 
 def _source(source: SourceStatus, readings: Readings, moment: Moment) -> list[Family]:
     found = [
-        Family("seb_polls_total", "counter", "Polls, by result.").add(source.polls),
+        Family("seb_polls_total", "counter", "Polls that finished.").add(source.polls),
         Family("seb_source_degraded", "gauge", "1 once source.degraded was published.").add(
             int(source.degraded)
         ),

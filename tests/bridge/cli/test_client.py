@@ -74,7 +74,7 @@ async def test_a_socket_without_permission_is_reported(tmp_path):
         settings = running.runtime.config.model_copy(
             update={"http": running.runtime.config.http.model_copy(update={"listen": None})}
         )
-        with pytest.raises(Unreachable, match="you may not open"):
+        with pytest.raises(Unreachable, match="you do not have permission to open"):
             await call("GET", "/", config=settings)
 
 
@@ -82,7 +82,10 @@ def test_a_missing_permission_differs_from_a_missing_bridge():
     way = client.Way(
         "/run/control.sock", "no control socket", "http://bridge", aiohttp.BaseConnector, {}
     )
-    assert client._absent(way, PermissionError()) == "you may not open /run/control.sock"
+    assert (
+        client._absent(way, PermissionError())
+        == "you do not have permission to open /run/control.sock"
+    )
     assert client._absent(way, FileNotFoundError()) == "no control socket"
 
 

@@ -62,7 +62,7 @@ def test_each_change_between_two_reports_is_a_line():
         "orders votes approve for vm-0, via bus.",
         "billing was refused (unauthorized): billing is not listed.",
         "Sink bus: delivered after 2s.",
-        "The drill is completed.",
+        "The drill is now completed.",
     ]
 
 

@@ -60,7 +60,7 @@ def test_a_configuration_is_described_in_sentences(read, tmp_path):
         "Polls http://127.0.0.1:8081 every 2s with api-version 2020-07-01.",
         "Publishes all scheduled events that this VM can see.",
         "CloudEvents have the source /mine.",
-        "CloudEvents contain in observer: the VM tag team.",
+        "In every CloudEvent, observer contains the VM tag team.",
         f"Keeps its journal in {tmp_path}: settled CloudEvents for 30d, at most 256MiB.",
         "Serves console and API at http://0.0.0.0:80.",
         "not encrypted, as insecure: true allows.",
@@ -116,8 +116,8 @@ def test_approvals_are_described_in_sentences(read, tail):
         in said
     )
     assert "One approval is enough for all VMs of a scheduled event." in said
-    assert "The bridge on the event's first VM tells Azure; each next waits 5s more." in said
-    assert "A hold counts for 10m and never stops Azure; a vote waits 30s for its event." in said
+    assert "The bridge on the first VM tells Azure; each later one waits 5s longer." in said
+    assert "A hold lasts 10m and never stops Azure; an early vote waits 30s for its event." in said
     assert "Dry run: decides and publishes, but tells Azure nothing." in said
     assert any(one.startswith("Publishes refusals") for one in said)
     alone = describe(load(None, {}))
@@ -146,12 +146,12 @@ def test_rights_rules_and_reminders_are_described_in_sentences(read, tail):
         "orders may approve and hold, Freeze events, proved by its key.",
         "ops may approve and hold and release, for VMs like web*, for all VMs of an event together, via http only, proved by the token ops.",
         "Nobody else may vote, on any channel.",
-        "A scheduled event is approved by 2 different verified approvers.",
-        "Approves automatically, for this VM scheduled events of type Freeze, that take at most 10s.",
+        "A scheduled event needs 2 different verified approvers.",
+        "Automatically approves scheduled events of type Freeze, that take at most 10s (for this VM).",
         "While votes are missing, publishes approval.due 5m and 1m before notBefore.",
         "Accepts CloudEvents webhooks with approvals from e.example.",
     ):
         assert sentence in said
     assert WHSEC not in f"{said} {config!r} {config.model_dump(mode='json', fallback=str)}"
     named = describe(read(approvals("require: {approvers: [a, b]}")))
-    assert "A scheduled event is approved when all of these, verified, approve: a, b." in named
+    assert "A scheduled event needs approval from each of these verified approvers: a, b." in named

@@ -78,7 +78,7 @@ async def test_429_pauses_all_that_is_not_yet_sent_and_what_comes_later(receiver
     assert {type(result) for result in [*results, *later]} == {Unavailable}
     assert pause_of(results[0]) == 30.0
     assert all(25 < pause_of(result) <= 30 for result in [*results, *later])
-    assert "429 (slow down) and asks to wait" in str(later[0])
+    assert "429 (slow down) and asks us to wait" in str(later[0])
 
 
 async def test_after_the_pause_it_goes_on(receiver):

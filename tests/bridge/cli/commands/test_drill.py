@@ -93,7 +93,7 @@ async def test_an_approved_drill_passes_and_azure_is_not_notified(seb, stage):
     assert "Azure would have been notified at" in out
     assert stage.told == []
     assert err.splitlines()[0].endswith("Ctrl-C stops it.")
-    assert "seb: The drill is completed." in err
+    assert "seb: The drill is now completed." in err
 
 
 async def test_a_drill_without_approvals_fails_and_names_who_was_missing(seb):
