@@ -6,7 +6,6 @@ from support.journal_tools import (
     everything,
     low,
     offered,
-    open_store,
     recorded,
     tracking,
 )
@@ -23,13 +22,6 @@ from bridge.journal.cursors import (
     replay_sink,
 )
 from bridge.journal.store import Settlement, Store
-
-
-@pytest.fixture
-def store(tmp_path):
-    made = open_store(tmp_path / "journal.db")
-    yield made
-    made.close()
 
 
 def dead(*ids: str) -> list[Settlement]:

@@ -4,7 +4,7 @@ import sqlite3
 from dataclasses import replace
 
 import pytest
-from support.journal_tools import NOW, about, everything, open_store, recorded, tracking
+from support.journal_tools import NOW, about, everything, recorded, tracking
 from support.world import ME, NOON, SECOND
 
 from bridge.drills.plan import Plan, made_up
@@ -26,13 +26,6 @@ from bridge.policy.drill import Drill, DrillVotes, advance, stop, tracked
 ENOUGH = DrillVotes(
     "each-resource", satisfied=True, dry_run=False, since=NOON, have=(ME,), expected=("orders",)
 )
-
-
-@pytest.fixture
-def store(tmp_path):
-    made = open_store(tmp_path / "journal.db")
-    yield made
-    made.close()
 
 
 def drill(key="D"):

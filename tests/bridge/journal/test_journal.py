@@ -12,6 +12,7 @@ from support.ballots import cast
 from support.journal_tools import (
     NOW,
     about,
+    clear_the_way,
     delivered,
     everything,
     fill_disk,
@@ -19,7 +20,9 @@ from support.journal_tools import (
     offered,
     open_store,
     opened,
+    put_in_the_way,
     recorded,
+    spoil,
     tracking,
 )
 from support.world import EVENT_ID
@@ -27,7 +30,6 @@ from support.world import EVENT_ID
 from bridge.common.errors import Unavailable
 from bridge.core.state import State
 from bridge.journal import Journal
-from bridge.journal.store import Store
 from bridge.journal.votes import (
     Receipt,
     receive,
@@ -35,38 +37,6 @@ from bridge.journal.votes import (
 )
 
 EVENT = (EVENT_ID, 1)
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "state" / "journal.db"
-
-
-async def spoil(journal: Journal) -> None:
-    """Overwrite the file's content under the open connection, as a bad disk would."""
-
-    def damage(store: Store) -> None:
-        store.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        body = bytearray(journal.path.read_bytes())
-        body[4096:] = b"\xff" * (len(body) - 4096)
-        journal.path.write_bytes(body)
-        store.connection.execute("PRAGMA cache_size = 0")
-        store.connection.execute("PRAGMA shrink_memory")
-
-    await journal.run(damage)
-
-
-def put_in_the_way(path: Path) -> Path:
-    """Replace the file by a directory, so that it cannot be opened."""
-    away = path.with_name("away.db")
-    path.rename(away)
-    path.mkdir()
-    return away
-
-
-def clear_the_way(path: Path, away: Path) -> None:
-    path.rmdir()
-    away.rename(path)
 
 
 async def test_a_journal_says_whether_it_is_new(path):

@@ -8,49 +8,19 @@ import pytest
 from support.journal_tools import (
     NOW,
     about,
+    clear_the_way,
     forbid_writing,
     offered,
     opened,
+    put_in_the_way,
     recorded,
+    spoil,
     tracking,
 )
 
 from bridge.core.state import State
 from bridge.journal import Journal, Newer, SetAside
 from bridge.journal.schema import VERSION
-from bridge.journal.store import Store
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "state" / "journal.db"
-
-
-async def spoil(journal: Journal) -> None:
-    """Overwrite the file's content under the open connection, as a bad disk would."""
-
-    def damage(store: Store) -> None:
-        store.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        body = bytearray(journal.path.read_bytes())
-        body[4096:] = b"\xff" * (len(body) - 4096)
-        journal.path.write_bytes(body)
-        store.connection.execute("PRAGMA cache_size = 0")
-        store.connection.execute("PRAGMA shrink_memory")
-
-    await journal.run(damage)
-
-
-def put_in_the_way(path: Path) -> Path:
-    """Replace the file by a directory, so that it cannot be opened."""
-    away = path.with_name("away.db")
-    path.rename(away)
-    path.mkdir()
-    return away
-
-
-def clear_the_way(path: Path, away: Path) -> None:
-    path.rmdir()
-    away.rename(path)
 
 
 def kept_aside(path: Path) -> list[str]:

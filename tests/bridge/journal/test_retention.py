@@ -1,5 +1,4 @@
-import pytest
-from support.journal_tools import NOW, about, delivered, everything, open_store, recorded
+from support.journal_tools import NOW, about, delivered, everything, recorded
 
 from bridge.journal.cursors import register
 from bridge.journal.retention import trim, used
@@ -7,13 +6,6 @@ from bridge.journal.store import Settlement, Store
 
 DAY = 86400.0
 PLENTY = 1 << 40
-
-
-@pytest.fixture
-def store(tmp_path):
-    made = open_store(tmp_path / "journal.db")
-    yield made
-    made.close()
 
 
 def by_age(store: Store, now: float = NOW + 30 * DAY + 1):

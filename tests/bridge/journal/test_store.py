@@ -23,13 +23,6 @@ from bridge.journal.store import Settlement, Store
 
 
 @pytest.fixture
-def store(tmp_path):
-    made = open_store(tmp_path / "journal.db")
-    yield made
-    made.close()
-
-
-@pytest.fixture
 def sink(store: Store) -> str:
     register(store, ["sink"], NOW)
     return "sink"
