@@ -139,7 +139,7 @@ def _refuse_newer(connection: sqlite3.Connection, path: Path) -> None:
     if version > VERSION:
         raise Newer(
             f"{path} was written by a newer version of the bridge (journal version {version}; "
-            f"this one reads up to {VERSION}). Start the newer version, or move the file away."
+            f"this one reads up to {VERSION}). Start the newer version, or move all its files away."
         )
 
 
