@@ -176,7 +176,15 @@ class Intake:
         state, found = await journal.run(open_to_votes), []
         for approval in message.said:
             given = Given(
-                approval, via, now, proof.identity, delivery.position, proof.signed_at, local
+                approval,
+                via,
+                now,
+                proof.identity,
+                delivery.position,
+                proof.signed_at,
+                local,
+                delivery.log,
+                delivery.recorded,
             )
             key = (given.seen_as, approval.event_key)
             if not await journal.run(lambda store, key=key: seen(store, *key)):  # type: ignore[misc]  # mypy cannot infer a lambda's default

@@ -109,7 +109,8 @@ def said_by(store: Store, approval_id: str) -> list[Vote]:
 
 def _read_vote(body: dict[str, Any]) -> Vote:
     about = body.pop("about")
-    body["at"], body["signed_at"] = moment(body["at"]), moment(body.get("signed_at"))
+    for name in ("at", "signed_at", "recorded"):
+        body[name] = moment(body.get(name))
     seen_as = Announced(about["event_type"], tuple(about["resources"]), moment(about["not_before"]))
     return Vote(**body, about=seen_as)
 
@@ -194,5 +195,6 @@ def waiting(store: Store) -> list[tuple[int, str, datetime]]:
 
 def _read_given(body: dict[str, Any]) -> Given:
     approval = Approval(**body.pop("approval"))
-    at, signed_at = datetime.fromisoformat(body.pop("at")), body.pop("signed_at", None)
-    return Given(approval, at=at, signed_at=moment(signed_at), **body)
+    for name in ("at", "signed_at", "recorded"):
+        body[name] = moment(body.get(name))
+    return Given(approval, **body)

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from datetime import datetime
 from importlib.metadata import EntryPoint
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
@@ -22,6 +23,8 @@ class Delivery:
 
     `checkpoint` is a name and a value that the journal stores in the same transaction, for a source
     that resumes where it stopped; `position` is the message's position in a log, if it has one.
+    `log` names that log, so that positions in two logs are never compared: source, cluster, topic
+    and partition. `recorded` is when the broker recorded the message, if it says so.
     `unread` is why it must not be read, such as "retained": it is counted under that name and
     dropped.
     """
@@ -33,6 +36,8 @@ class Delivery:
     position: str | None = None
     checkpoint: tuple[str, str] | None = None
     unread: str | None = None
+    log: str | None = None
+    recorded: datetime | None = None
 
 
 class ApprovalSettings(Settings):

@@ -87,6 +87,8 @@ def as_vote(given: Given, event: ScheduledEvent, life: int, now: datetime) -> Vo
         about=Announced(event.event_type, event.resources, event.not_before),
         signed_at=given.signed_at,
         local=given.local,
+        log=given.log,
+        recorded=given.recorded,
     )
 
 

@@ -25,7 +25,7 @@ _ATTRIBUTE = re.compile(r"ce[_-]([a-z0-9]+)")
 _TYPE = "content-type"
 _STRUCTURED = "application/cloudevents"
 _PAYLOAD = "payload"
-_SAID_OF_ALL = ("approver", "resource", "decision", "reason")
+_SAID_OF_ALL = ("approver", "resource", "decision", "reason", "seen")
 
 MessageHeaders = Sequence[tuple[str, bytes]]
 
@@ -230,6 +230,7 @@ def _approval(data: Mapping[str, Any], key: str, shown: str) -> Approval:
         approver=_text(data, "approver"),
         resource=_text(data, "resource"),
         reason=_text(data, "reason"),
+        seen=_text(data, "seen"),
     )
 
 

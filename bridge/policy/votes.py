@@ -28,7 +28,8 @@ class Refusal:
 class Approval:
     """What one inbound message says about one scheduled event, before any check.
 
-    `key` detects duplicates and replays; `id` is what people and outcomes call it.
+    `key` detects duplicates and replays; `id` is what people and outcomes call it. `seen` names
+    the state of the event that the sender saw, or the CloudEvent that it answers.
     """
 
     event_id: str
@@ -38,6 +39,7 @@ class Approval:
     approver: str | None = None
     resource: str | None = None
     reason: str | None = None
+    seen: str | None = None
 
     @property
     def event_key(self) -> str:
@@ -49,7 +51,8 @@ class Given:
     """An approval as it arrived; it may have to wait for its event.
 
     `identity` is the sender's name if it was proved. A local approval was given to this bridge
-    only, by HTTP, a command or a sink; no other bridge knows about it.
+    only, by HTTP, a command or a sink; no other bridge knows about it. `log` and `recorded` say
+    in which log the broker recorded it, and when.
     """
 
     approval: Approval
@@ -59,6 +62,8 @@ class Given:
     position: str | None = None
     signed_at: datetime | None = None
     local: bool = False
+    log: str | None = None
+    recorded: datetime | None = None
 
     @property
     def approver(self) -> str:
@@ -106,6 +111,8 @@ class Vote:
     signed_at: datetime | None = None
     local: bool = False
     lifts: bool = False
+    log: str | None = None
+    recorded: datetime | None = None
 
     @property
     def voter(self) -> tuple[str, str]:
