@@ -1,6 +1,6 @@
 """How fast the MQTT sink publishes, beside paho's client alone doing the same.
 
-Both publish the same bodies to the same Mosquitto with QoS 1 and wait for every acknowledgement,
+Both publish the same bodies to the same Mosquitto with QoS 1 and wait for every acknowledgment,
 with as many messages in flight. Without Mosquitto it says so and measures nothing.
 """
 

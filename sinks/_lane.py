@@ -13,7 +13,7 @@ T = TypeVar("T")
 class Lane:
     """Runs one call at a time, each in a daemon thread of its own.
 
-    A call that hangs (a dead file server, a reader that does not read) can be cancelled as far as
+    A call that hangs (a dead file server, a reader that does not read) can be canceled as far as
     its caller goes; the thread cannot. The next call waits until it is done, so order is kept.
     A daemon thread does not keep the process from ending, as `asyncio.to_thread` would.
     """
@@ -26,7 +26,7 @@ class Lane:
             with suppress(Exception):
                 await asyncio.wrap_future(before)
         mine: Future[T] = Future()
-        mine.set_running_or_notify_cancel()  # it can no longer be cancelled
+        mine.set_running_or_notify_cancel()  # it can no longer be canceled
         self._running = mine
         threading.Thread(target=self._do, args=(call, mine), name="sink-lane", daemon=True).start()
         return await asyncio.wrap_future(mine)

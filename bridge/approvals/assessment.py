@@ -11,7 +11,7 @@ from bridge.core.state import State, Tracked
 from bridge.journal.grants import EventLife, GrantState, grant_of
 from bridge.journal.votes import Receipt, born, early, is_crowded, votes, waiting
 from bridge.policy.allow import stale
-from bridge.policy.judge import Judgement, as_vote, judge, objection
+from bridge.policy.judge import Judgment, as_vote, judge, objection
 from bridge.policy.votes import (
     Given,
     LocalOutcome,
@@ -179,14 +179,14 @@ class Assessor:
         )
         return Assessment(receipt, self._stands(vote, known, found, told), event)
 
-    def _judged(self, cast: Sequence[Vote], known: Tracked, now: datetime) -> Judgement:
+    def _judged(self, cast: Sequence[Vote], known: Tracked, now: datetime) -> Judgment:
         return judge(known.event, cast, self.runtime.rules_for(known), now)
 
-    def _is_enough(self, known: Tracked, found: Judgement) -> bool:
+    def _is_enough(self, known: Tracked, found: Judgment) -> bool:
         """Whether to notify Azure; never in a dry run or a drill."""
         return found.satisfied and not self.runtime.rules_for(known).dry_run
 
-    def _duties(self, known: Tracked, found: Judgement) -> dict[EventLife, bool]:
+    def _duties(self, known: Tracked, found: Judgment) -> dict[EventLife, bool]:
         """Whether we must notify Azure from now on; no change if other bridges go first."""
         event = (known.event.key, known.life)
         if not self._is_enough(known, found):
@@ -195,7 +195,7 @@ class Assessor:
         return {event: True} if ours else {}
 
     def _stands(
-        self, vote: Vote, known: Tracked, found: Judgement, told: GrantState | None
+        self, vote: Vote, known: Tracked, found: Judgment, told: GrantState | None
     ) -> LocalOutcome:
         if told == "granted":
             return _told(vote, "granted")
@@ -219,7 +219,7 @@ class Assessor:
         return Assessment(Receipt(events=said), _told(vote, "refused", why))
 
     def _recorded(
-        self, vote: Vote, known: Tracked, found: Judgement, now: datetime
+        self, vote: Vote, known: Tracked, found: Judgment, now: datetime
     ) -> list[CloudEvent]:
         """`approval.recorded`, unless this vote is the one that satisfies the policy."""
         if self._is_enough(known, found):

@@ -14,7 +14,7 @@ from bridge.core.state import State, Tracked
 from bridge.journal.grants import grant_of, remind, reminded
 from bridge.journal.votes import receive, votes
 from bridge.policy.auto import chosen
-from bridge.policy.judge import Judgement, as_vote, judge
+from bridge.policy.judge import Judgment, as_vote, judge
 from bridge.policy.require import ANYBODY
 from bridge.policy.votes import AUTO, REMIND, Approval, Given, Vote
 from bridge.runtime.runtime import Runtime
@@ -90,17 +90,17 @@ class Automation:
         cast, told = await self.runtime.journal.run(
             lambda store: (votes(store, *event), grant_of(store, event))
         )
-        judgement = judge(known.event, cast, rules, now)
-        if told is not None or judgement.satisfied or now >= (known.event.not_before or now):
+        judgment = judge(known.event, cast, rules, now)
+        if told is not None or judgment.satisfied or now >= (known.event.not_before or now):
             return None
         return Outcome(
             "due",
             known.event.key,
             Cause(None, reminder, None, None, REMIND),
             known,
-            judgement,
+            judgment,
             str(rules.require),
-            detail=_who(judgement, reminder),
+            detail=_who(judgment, reminder),
             dry_run=rules.dry_run,
         )
 
@@ -109,11 +109,11 @@ def _is_open(known: Tracked) -> bool:
     return known.announced and known.event.status == SCHEDULED and known.missing_since is None
 
 
-def _who(judgement: Judgement, reminder: str) -> str:
-    missing = f"missing: {', '.join(judgement.missing)}" if judgement.missing else None
+def _who(judgment: Judgment, reminder: str) -> str:
+    missing = f"missing: {', '.join(judgment.missing)}" if judgment.missing else None
     parts = [
-        "nobody has approved" if judgement.missing == ANYBODY else missing,
-        f"held by: {', '.join(judgement.holds)}" if judgement.holds else None,
+        "nobody has approved" if judgment.missing == ANYBODY else missing,
+        f"held by: {', '.join(judgment.holds)}" if judgment.holds else None,
     ]
     return f"Less than {reminder} before notBefore; {'; '.join(part for part in parts if part)}."
 

@@ -16,7 +16,7 @@ from bridge.core.state import State, Tracked
 from bridge.journal.drills import open_to_votes
 from bridge.journal.grants import EventLife, GrantState, undecided, withdraw
 from bridge.journal.votes import forget, lapse, votes
-from bridge.policy.judge import Judgement, judge
+from bridge.policy.judge import Judgment, judge
 from bridge.policy.votes import AUTO, Vote, lapsed
 from bridge.runtime.runtime import Runtime
 
@@ -91,10 +91,10 @@ class Decisions:
             return None
         standing = await self._lapse(known, cast)
         rules = self.runtime.rules
-        judgement = judge(known.event, standing, rules, self.runtime.clock.now())
-        self._again_at(judgement.until)
-        if judgement.satisfied and not rules.dry_run and self.publisher.concerns(known):
-            return Due(known, judgement) if self._is_our_turn(known, judgement) else None
+        judgment = judge(known.event, standing, rules, self.runtime.clock.now())
+        self._again_at(judgment.until)
+        if judgment.satisfied and not rules.dry_run and self.publisher.concerns(known):
+            return Due(known, judgment) if self._is_our_turn(known, judgment) else None
         if told == "due":
             await self.runtime.journal.durably(lambda store: withdraw(store, event))
         return None
@@ -130,12 +130,12 @@ class Decisions:
         self.runtime.journal.announce()
         return [vote for vote in cast if vote not in gone]
 
-    def _is_our_turn(self, known: Tracked, judgement: Judgement) -> bool:
+    def _is_our_turn(self, known: Tracked, judgment: Judgment) -> bool:
         """Whether we act now; not before the wait after the last failure is over."""
-        mine = self.publisher.place(known, judgement)
-        if mine is None or judgement.since is None:
+        mine = self.publisher.place(known, judgment)
+        if mine is None or judgment.since is None:
             return False
-        due = judgement.since + mine * self.runtime.rules.takeover_after
+        due = judgment.since + mine * self.runtime.rules.takeover_after
         if (
             mine and self.runtime.clock.now() < due
         ):  # the leading bridge does not wait, even if the clock was set back

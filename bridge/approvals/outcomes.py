@@ -11,7 +11,7 @@ from bridge.core.ids import identify, timestamp
 from bridge.core.messages import OutcomeKind, pending
 from bridge.core.observer import Observer
 from bridge.core.state import Tracked
-from bridge.policy.judge import Judgement
+from bridge.policy.judge import Judgment
 from bridge.policy.votes import Given, Vote
 
 _SEVERITY = {"recorded": 9, "granted": 9, "refused": 13, "failed": 18, "due": 13}
@@ -73,7 +73,7 @@ class Outcome:
     event_key: str | None
     cause: Cause
     known: Tracked | None = None
-    judgement: Judgement | None = None
+    judgment: Judgment | None = None
     policy: str = ""
     reason: str | None = None
     detail: str | None = None
@@ -122,7 +122,7 @@ def _data(told: Outcome, observer: Observer, now: datetime) -> dict[str, Any]:
         "reason": told.reason or cause.said,
         "detail": told.detail,
         "policy": told.policy,
-        "votes": _votes(told.judgement),
+        "votes": _votes(told.judgment),
         **_about(told, observer, now),
         "postedAt": timestamp(told.posted_at) if told.posted_at else None,
         "dryRun": told.dry_run,
@@ -132,13 +132,13 @@ def _data(told: Outcome, observer: Observer, now: datetime) -> dict[str, Any]:
     }
 
 
-def _votes(judgement: Judgement | None) -> dict[str, list[str]]:
-    if judgement is None:
+def _votes(judgment: Judgment | None) -> dict[str, list[str]]:
+    if judgment is None:
         return {"have": [], "missing": [], "holds": []}
     return {
-        "have": list(judgement.have),
-        "missing": list(judgement.missing),
-        "holds": list(judgement.holds),
+        "have": list(judgment.have),
+        "missing": list(judgment.missing),
+        "holds": list(judgment.holds),
     }
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from bridge.approvals.outcomes import Outcome, outcome
 from bridge.core.cloudevent import CloudEvent
 from bridge.core.state import Tracked
-from bridge.policy.judge import Judgement, turn
+from bridge.policy.judge import Judgment, turn
 from bridge.runtime.runtime import Runtime
 
 log = logging.getLogger(__name__)
@@ -35,10 +35,10 @@ class Publisher:
         scope = runtime.config.source.scope
         return turn(known.event, runtime.identity.vm_name, scope, self.runtime.rules)
 
-    def place(self, known: Tracked, judgement: Judgement) -> int | None:
+    def place(self, known: Tracked, judgment: Judgment) -> int | None:
         """In which turn we act; 0 for a vote sent only to us, which no other bridge knows."""
         mine = self.turn(known)
-        return 0 if mine and any(vote.local for vote in judgement.causes) else mine
+        return 0 if mine and any(vote.local for vote in judgment.causes) else mine
 
     def concerns(self, known: Tracked) -> bool:
         """Whether this bridge may act on the event; while the VM's name is unknown, it may."""

@@ -13,7 +13,7 @@ from bridge.core.model import STARTED, ScheduledEvent
 from bridge.core.state import State, Tracked
 from bridge.journal.grants import EventLife, GrantState, mark
 from bridge.metadata.answers import OUTDATED, Accepted, SourceProblem
-from bridge.policy.judge import Judgement
+from bridge.policy.judge import Judgment
 from bridge.policy.votes import Vote
 from bridge.runtime.runtime import Runtime
 
@@ -28,7 +28,7 @@ class Due:
     """A scheduled event about which we must notify Azure now; never a drill."""
 
     known: Tracked
-    judgement: Judgement
+    judgment: Judgment
 
     def __post_init__(self) -> None:
         if self.known.drill:
@@ -116,9 +116,9 @@ class StartRequests:
         told = Outcome(
             "granted",
             due.known.event.key,
-            cause_of(due.judgement.causes[-1]),
+            cause_of(due.judgment.causes[-1]),
             due.known,
-            due.judgement,
+            due.judgment,
             str(self.runtime.rules.require),
             posted_at=now,
         )

@@ -32,7 +32,7 @@ class Happening:
 
     cloudevent: Mapping[str, Any]
 
-    def line(self, now: datetime, *, colour: bool = False) -> str:
+    def line(self, now: datetime, *, color: bool = False) -> str:
         data = self.cloudevent["data"]
         parts = (
             _time(self.cloudevent["time"], now),
@@ -42,7 +42,7 @@ class Happening:
         )
         cells = [printable(part).ljust(width) for part, width in zip(parts, _WIDTHS, strict=True)]
         text = "  ".join((*cells, self.remark(now))).rstrip()
-        paint = self._paint() if colour else ""
+        paint = self._paint() if color else ""
         return f"{paint}{text}{_PLAIN if paint else ''}\n"
 
     def remark(self, now: datetime) -> str:

@@ -140,8 +140,8 @@ def _claim(headers: Headers) -> tuple[str, str, list[tuple[str, bytes]]]:
 def _texts(headers: Headers) -> dict[str, str]:
     pairs = headers.items() if isinstance(headers, Mapping) else headers
     found: dict[str, str] = {}
-    for spelt, value in pairs:
-        name = spelt.lower()
+    for spelled, value in pairs:
+        name = spelled.lower()
         if name not in HEADERS:
             continue
         if name in found or len(value) > _LONGEST_HEADER:

@@ -45,7 +45,7 @@ async def supervise(
     clock: Callable[[], float] | None = None,
     rng: Callable[[], float] = random.random,
 ) -> NoReturn:
-    """Keep *session* running until cancelled; a failure in it never reaches another.
+    """Keep *session* running until canceled; a failure in it never reaches another.
 
     It starts again after `backoff`, and one that outlived the longest wait so far counts as the
     first again. *on_failure* gets the exception, None when the session just ended, and the seconds

@@ -46,7 +46,7 @@ class Service:
     _over: threading.Event = field(default_factory=threading.Event)
 
     async def run(self) -> None:
-        """Consume in a separate thread until cancelled."""
+        """Consume in a separate thread until canceled."""
         try:
             await asyncio.to_thread(self._consume)
         finally:

@@ -48,7 +48,7 @@ class PlantFloor:
         return SINK.format(port=self.port)
 
     async def work(self) -> None:
-        """Subscribe until cancelled."""
+        """Subscribe until canceled."""
         await self.client.connect(f"mqtt://{self.address}/")
         try:
             await self.client.subscribe([("azure/scheduled-events/events/#", 1)])

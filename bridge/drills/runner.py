@@ -28,7 +28,7 @@ from bridge.policy.drill import (
     stop,
     tracked,
 )
-from bridge.policy.judge import Judgement, judge
+from bridge.policy.judge import Judgment, judge
 from bridge.runtime.runtime import Runtime
 
 _LOOK_AGAIN = 5.0
@@ -106,7 +106,7 @@ async def ballot(runtime: Runtime, drill: Drill, now: datetime) -> DrillVotes:
     return count(drill, await _judged(runtime, drill, now), runtime.rules)
 
 
-async def _judged(runtime: Runtime, drill: Drill, now: datetime) -> Judgement:
+async def _judged(runtime: Runtime, drill: Drill, now: datetime) -> Judgment:
     known = drill.known
     cast = await runtime.journal.run(lambda store: votes(store, drill.key, known.life))
     return judge(known.event, cast, runtime.rules, now)
@@ -131,10 +131,10 @@ async def look(runtime: Runtime) -> float | None:
     drill = await journal.run(under_way)
     while drill is not None:
         now = datetime.now(UTC)
-        judgement = await _judged(runtime, drill, now)
-        after = advance(drill, count(drill, judgement, runtime.rules), now)
+        judgment = await _judged(runtime, drill, now)
+        after = advance(drill, count(drill, judgment, runtime.rules), now)
         if after is drill:
-            moments = (next_moment(drill), judgement.until)
+            moments = (next_moment(drill), judgment.until)
             soonest = min(moment for moment in moments if moment is not None)
             return max(0.01, (soonest - now).total_seconds())
         try:

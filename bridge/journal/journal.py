@@ -124,7 +124,7 @@ class Journal:
         return await self._news(lambda store: store.append(kept, now))
 
     async def _news(self, operation: Callable[[Store], T]) -> T:
-        """Announce even if the caller is cancelled: the thread still finishes the operation."""
+        """Announce even if the caller is canceled: the thread still finishes the operation."""
         try:
             return await self.run(operation)
         finally:

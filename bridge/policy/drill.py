@@ -8,7 +8,7 @@ from typing import Literal
 from bridge.core.model import SCHEDULED, STARTED, ScheduledEvent
 from bridge.core.state import REHEARSED, Tracked, Transition
 from bridge.policy.allow import Allow, matches
-from bridge.policy.judge import Judgement, Rules
+from bridge.policy.judge import Judgment, Rules
 
 DrillStatus = Literal["scheduled", "started", "completed", "canceled"]
 BRIEFLY = 2.0
@@ -72,16 +72,16 @@ def tracked(event: ScheduledEvent, vm_name: str | None, now: datetime) -> Tracke
     return Tracked(event, life=REHEARSED, announced=True, affected=affected, since=now)
 
 
-def count(drill: Drill, judgement: Judgement, rules: Rules) -> DrillVotes:
+def count(drill: Drill, judgment: Judgment, rules: Rules) -> DrillVotes:
     """The current votes, to keep with the drill."""
     return DrillVotes(
         policy=str(rules.require),
-        satisfied=judgement.satisfied,
+        satisfied=judgment.satisfied,
         dry_run=rules.dry_run,
-        since=judgement.since if judgement.satisfied else None,
-        have=judgement.have,
-        missing=judgement.missing,
-        holds=judgement.holds,
+        since=judgment.since if judgment.satisfied else None,
+        have=judgment.have,
+        missing=judgment.missing,
+        holds=judgment.holds,
         expected=expected(rules.allow, drill.known.event),
     )
 

@@ -27,7 +27,7 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgment:
     """The result of counting the votes on one scheduled event.
 
     `since` is when there were enough of them; `until` is when the next hold expires.
@@ -92,7 +92,7 @@ def as_vote(given: Given, event: ScheduledEvent, life: int, now: datetime) -> Vo
     )
 
 
-def judge(event: ScheduledEvent, votes: Iterable[Vote], rules: Rules, now: datetime) -> Judgement:
+def judge(event: ScheduledEvent, votes: Iterable[Vote], rules: Rules, now: datetime) -> Judgment:
     """Count the valid votes. A hold that has not expired keeps the event waiting."""
     standing = [vote for vote in votes if not lapsed(vote, event) and _counts(vote, event, rules)]
     approvals = sorted((v for v in standing if v.decision == "approve"), key=lambda v: v.at)
@@ -101,7 +101,7 @@ def judge(event: ScheduledEvent, votes: Iterable[Vote], rules: Rules, now: datet
     active = [vote for vote, end in ends.items() if now < end]
     found = tally(event, approvals, rules.require, lambda vote: _for_all(vote, event, rules))
     free = [*(v.at for v in standing if v.decision == "release" or v.lifts), *ends.values()]
-    return Judgement(
+    return Judgment(
         satisfied=found.since is not None and not active,
         have=found.have,
         missing=found.missing,

@@ -83,7 +83,7 @@ def read(
         raise MalformedApproval("its webhook-id is not the CloudEvent's id")
     if not isinstance(data, dict):
         raise MalformedApproval("its data is not a JSON object")
-    _refuse_misspelt(data)
+    _refuse_misspelled(data)
     given = _text(data, "id") or _text(found, ID)
     fallback = position or fingerprint(body)
     key = message.key or given or fallback
@@ -100,8 +100,8 @@ def fingerprint(body: bytes) -> str:
 def _single(headers: MessageHeaders) -> dict[str, str]:
     """The headers that matter, attributes as `ce_NAME`; each may occur only once."""
     found: dict[str, str] = {}
-    for spelt, value in headers:
-        name = spelt.lower()
+    for spelled, value in headers:
+        name = spelled.lower()
         if attribute := _ATTRIBUTE.fullmatch(name):
             name = f"ce_{attribute[1]}"
         elif name not in {_TYPE, ID}:
@@ -186,7 +186,7 @@ def _checked(attributes: Mapping[str, Any], data: Any) -> _Message:
     return _Message(data, f"{attributes['source']}\x1f{attributes['id']}", attributes["id"])
 
 
-def _refuse_misspelt(data: Mapping[str, Any]) -> None:
+def _refuse_misspelled(data: Mapping[str, Any]) -> None:
     """Refuse near misses of `decision`: taking a hold for an approval is the worst mistake."""
     for name in islice(data, MOST_EVENTS):
         close = get_close_matches(name[:_TEXT_LIMIT].casefold(), ["decision"], cutoff=0.8)

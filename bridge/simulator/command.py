@@ -98,7 +98,7 @@ async def _first(*waits: Coroutine[Any, Any, object]) -> None:
 
 @contextmanager
 def _stop_signals() -> Generator[asyncio.Event]:
-    """An event that Ctrl-C and SIGTERM set; the old handlers are restored afterwards."""
+    """An event that Ctrl-C and SIGTERM set; the old handlers are restored afterward."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
 

@@ -37,7 +37,7 @@ _LOST_TRACK = 5
 
 @dataclass(slots=True)
 class Poller:
-    """One VM's view of its scheduled events. `run` runs until cancelled.
+    """One VM's view of its scheduled events. `run` runs until canceled.
 
     It keeps its first configuration: a reload that changes the source creates another poller.
     """

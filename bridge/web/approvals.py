@@ -56,8 +56,8 @@ def _headers(request: web.Request) -> list[tuple[str, bytes]]:
     if request.content_type not in _TYPES or "Content-Encoding" in request.headers:
         raise ProblemDetails(415, f"An approval must be {' or '.join(_TYPES)}, and not compressed.")
     found = []
-    for spelt, value in request.headers.items():
-        name = spelt.lower()
+    for spelled, value in request.headers.items():
+        name = spelled.lower()
         if name.startswith("ce-"):
             found.append(
                 (name, unquote(value, errors="surrogateescape").encode(errors="surrogateescape"))

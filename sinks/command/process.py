@@ -78,7 +78,7 @@ def find_program(settings: CommandSettings, env: Mapping[str, str]) -> str:
 async def run(task: Task, timeout: float) -> Ended:
     """Run the command, or stop it after *timeout* seconds. Raises OSError if it cannot start.
 
-    When cancelled, it first stops the command and everything that the command started.
+    When canceled, it first stops the command and everything that the command started.
     """
     transport, child = await _started(task)
     try:
@@ -141,7 +141,7 @@ async def _close(transport: asyncio.SubprocessTransport, child: _Child) -> None:
 
 
 async def _stop(leader: int, child: _Child) -> None:
-    """Ask all processes to end; kill those that do not within a moment, or when cancelled."""
+    """Ask all processes to end; kill those that do not within a moment, or when canceled."""
     end_group(leader, at_once=False)
     try:
         async with asyncio.timeout(GRACE):

@@ -1,7 +1,7 @@
 """Connects to a cluster, with the current credentials and through the first broker that answers.
 
 aiokafka's own bootstrap only logs its reasons, tries one broker after the other however long
-each is silent, and leaks a socket when cancelled. This one does not. Sinks and approval
+each is silent, and leaks a socket when canceled. This one does not. Sinks and approval
 sources both use it.
 """
 
@@ -147,7 +147,7 @@ class Connector:
 
 
 def _abort_unused(task: asyncio.Task[AIOKafkaConnection]) -> None:
-    """Close a connection that is not needed: another was faster, or the caller was cancelled."""
+    """Close a connection that is not needed: another was faster, or the caller was canceled."""
     if not task.cancelled() and task.exception() is None:
         abort(task.result())
 

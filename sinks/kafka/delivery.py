@@ -90,7 +90,7 @@ class OpenSink:
     async def send(self, batch: Sequence[CloudEvent]) -> list[Result]:
         """Raises `Unavailable` when nothing gets through, so that the bridge reconnects."""
         await self._renew()
-        results: list[Result] = [Lost(f"no acknowledgement within {self.limit:g} s")] * len(batch)
+        results: list[Result] = [Lost(f"no acknowledgment within {self.limit:g} s")] * len(batch)
         with suppress(TimeoutError):
             async with asyncio.timeout(self.limit):
                 await self._deliver(batch, results)

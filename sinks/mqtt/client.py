@@ -27,7 +27,7 @@ from bridge.plugins import Unavailable
 from sinks.mqtt.binding import MqttMessage
 from sinks.mqtt.connection import Connector
 from sinks.mqtt.errors import (
-    Acknowledgement,
+    Acknowledgment,
     Greeting,
     Lost,
     connection_ended,
@@ -37,7 +37,7 @@ from sinks.mqtt.errors import (
 from sinks.mqtt.network import Network, Terms
 
 WINDOW = 20
-"""The most messages that wait for an acknowledgement; fewer if the server says so."""
+"""The most messages that wait for an acknowledgment; fewer if the server says so."""
 GRACE = 1.0
 """How long disconnecting may take, in seconds."""
 _SILENT = 0x8D
@@ -87,7 +87,7 @@ class Client:
                 self.give_up(Lost("the connection is no longer needed"))
         return self.greeting
 
-    async def publish(self, message: MqttMessage) -> Acknowledgement:
+    async def publish(self, message: MqttMessage) -> Acknowledgment:
         """The server's answer; with QoS 0, that it is sent. Raises `Lost` when there is none.
 
         A late answer makes the connection useless: it is not known how many
@@ -97,17 +97,17 @@ class Client:
             self._must_be_there()
             code, number = self._network.send(message)
             try:
-                answer: Acknowledgement = await self._answer(code, number)
+                answer: Acknowledgment = await self._answer(code, number)
             except asyncio.CancelledError:
                 self.give_up(Lost("the server did not acknowledge in time"))
                 raise
             return answer
 
-    async def subscribe(self, topics: Mapping[str, int]) -> list[Acknowledgement]:
+    async def subscribe(self, topics: Mapping[str, int]) -> list[Acknowledgment]:
         """The server's answer for each filter, in their order. Raises `Lost` when there is none."""
         self._must_be_there()
         code, number = self._network.subscribe(list(topics.items()))
-        answers: list[Acknowledgement] = await self._answer(code, number or 0)
+        answers: list[Acknowledgment] = await self._answer(code, number or 0)
         return answers
 
     def acknowledge(self, message: MQTTMessage) -> None:
@@ -161,7 +161,7 @@ class Client:
 
     # --- In the event loop, called by the thread --------------------------------------------------
 
-    def _greet(self, answer: Acknowledgement, greeting: Greeting) -> None:
+    def _greet(self, answer: Acknowledgment, greeting: Greeting) -> None:
         if self._greeted.done():
             return
         if not answer.ok:
@@ -176,7 +176,7 @@ class Client:
         if answer is not None and not answer.done():
             answer.set_result(result)
 
-    def _disconnected(self, answer: Acknowledgement, *, by_server: bool) -> None:
+    def _disconnected(self, answer: Acknowledgment, *, by_server: bool) -> None:
         if by_server:
             self._end(connection_ended(answer.code, self._connector.client_id, answer.said))
         elif not self._greeted.done():
@@ -211,18 +211,18 @@ class Client:
 
     def _on_connect(self, _c: Any, _u: Any, flags: Any, code: Any, properties: Any) -> None:
         greeting = Greeting.read(flags, properties)
-        self._tell(self._greet, Acknowledgement.read(code, properties), greeting)
+        self._tell(self._greet, Acknowledgment.read(code, properties), greeting)
 
     def _on_disconnect(self, _c: Any, _u: Any, flags: Any, code: Any, properties: Any) -> None:
         by_server = flags.is_disconnect_packet_from_server
-        answer = Acknowledgement.read(code, properties)
+        answer = Acknowledgment.read(code, properties)
         self._tell(lambda: self._disconnected(answer, by_server=by_server))
 
     def _on_publish(self, _c: Any, _u: Any, number: int, code: Any, properties: Any) -> None:
-        self._tell(self._settle, number, Acknowledgement.read(code, properties))
+        self._tell(self._settle, number, Acknowledgment.read(code, properties))
 
     def _on_subscribe(self, _c: Any, _u: Any, number: int, codes: Any, properties: Any) -> None:
-        self._tell(self._settle, number, [Acknowledgement.read(code, properties) for code in codes])
+        self._tell(self._settle, number, [Acknowledgment.read(code, properties) for code in codes])
 
     def _on_message(self, _c: Any, _u: Any, message: MQTTMessage) -> None:
         if self._heard is not None:

@@ -111,7 +111,7 @@ class OpenSink:
         return results
 
     def _late(self) -> Lost:
-        return Lost(f"no acknowledgement within {self.limit:g} s")
+        return Lost(f"no acknowledgment within {self.limit:g} s")
 
     async def _renew(self) -> None:
         """Rotated files take effect here. Half a rotation does not."""

@@ -137,7 +137,7 @@ def not_connected(error: BaseException | None, where: str) -> Unavailable:
 
 
 @dataclass(frozen=True)
-class Acknowledgement:
+class Acknowledgment:
     """A reason code of MQTT 5, whatever the version, and the server's own text, if any."""
 
     code: int

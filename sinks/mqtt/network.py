@@ -162,7 +162,7 @@ class Network(Reading):
         return MQTTErrorCode.MQTT_ERR_SUCCESS
 
     def send(self, message: MqttMessage) -> tuple[int, int]:
-        """The return code of paho, and the number of the acknowledgement to expect."""
+        """The return code of paho, and the number of the acknowledgment to expect."""
         properties = self._properties(message, PacketTypes.PUBLISH)
         info = self.publish(message.topic, message.payload, message.qos, message.retain, properties)
         return info.rc, info.mid

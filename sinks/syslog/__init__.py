@@ -1,7 +1,7 @@
 """CloudEvents as syslog messages (RFC 5424) over UDP, TCP or TLS, their text in any format.
 
 Read `settings`, then `binding` (pure: header, structured data, frames), `delivery` (a batch),
-`connection` (what can be known of a protocol without acknowledgements), `datagrams` and `errors`.
+`connection` (what can be known of a protocol without acknowledgments), `datagrams` and `errors`.
 """
 
 from bridge.plugins import SinkPlugin

@@ -1,6 +1,6 @@
 """One connection over TCP or TLS, and what the receiver has got of it.
 
-Syslog has no acknowledgements. TCP knows two things instead: whether the receiver's machine has
+Syslog has no acknowledgments. TCP knows two things instead: whether the receiver's machine has
 confirmed every byte, and whether the receiver has closed the connection.
 """
 
@@ -149,7 +149,7 @@ async def connect(address: Address, context: ssl.SSLContext | None, patience: fl
 async def _reach(address: Address, patience: float) -> socket.socket:
     """The first address of the name that answers; each gets its share of the time.
 
-    asyncio tries several at the same time, but leaks them when it is cancelled.
+    asyncio tries several at the same time, but leaks them when it is canceled.
     """
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)

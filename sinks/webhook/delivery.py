@@ -118,7 +118,7 @@ class OpenSink:
         result = await self._post(line, message)
         note(result)
         if isinstance(result, Rejected) and len(message.places) > 1:
-            # One rejected CloudEvent must not affect its neighbours.
+            # One rejected CloudEvent must not affect its neighbors.
             for each in alone(message, batch):
                 await self._settle(line, each, batch, results)
 

@@ -24,6 +24,6 @@ def options(parser):
 def test_every_command_and_every_option_is_on_the_page(name):
     parser = argparse.ArgumentParser()
     importlib.import_module(COMMANDS[name][0]).add_arguments(parser)
-    spelt = f"seb {name}" if name not in {"hold", "release"} else f"`{name}`"
-    assert spelt in PAGE
+    spelled = f"seb {name}" if name not in {"hold", "release"} else f"`{name}`"
+    assert spelled in PAGE
     assert [one for one in sorted({*options(parser)} - EVERYWHERE) if one not in PAGE] == []

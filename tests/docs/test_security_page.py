@@ -19,7 +19,7 @@ def test_every_test_that_the_page_names_exists():
     assert named - existing == set()
 
 
-def test_every_threat_has_a_defence_and_a_test():
+def test_every_threat_has_a_defense_and_a_test():
     rows = [
         line.strip("| ").split(" | ")
         for line in PAGE.splitlines()

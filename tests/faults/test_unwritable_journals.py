@@ -82,7 +82,7 @@ async def go_through_a_full_disk(
     await ready(at)
     assert {each["id"] for each in transitions(at.files[0])} <= recorded(at.journal)
     at.world.complete("before-0")
-    await at.until(lambda: told(at.files[1], "completed"), "what came afterwards")
+    await at.until(lambda: told(at.files[1], "completed"), "what came afterward")
     await at.polled(2)
     assert await at.stop() == 0
     assert judge(at.simulator.truth, at.shown, at.files) == []

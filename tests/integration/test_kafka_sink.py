@@ -487,7 +487,7 @@ async def test_the_client_has_a_name_that_operators_know(kafka: Broker, proxy: P
 # --- Silence ------------------------------------------------------------------------------------
 
 
-async def test_cancelled_while_the_broker_stalls_in_a_session_nothing_is_left(
+async def test_canceled_while_the_broker_stalls_in_a_session_nothing_is_left(
     kafka: Broker, proxy: Proxy
 ):
     topic = await kafka.topic(3)
@@ -507,7 +507,7 @@ async def test_cancelled_while_the_broker_stalls_in_a_session_nothing_is_left(
 
 
 @pytest.mark.parametrize("broken", [True, False])
-async def test_cancelled_at_any_turn_of_a_stalled_send_nothing_is_left(
+async def test_canceled_at_any_turn_of_a_stalled_send_nothing_is_left(
     kafka: Broker, proxy: Proxy, broken: bool
 ):
     """A request may be on its way to a task that has not begun yet, or to a connection."""

@@ -83,8 +83,8 @@ async def test_an_approval_that_waited_and_met_two_deaths_is_acted_on_once(
         await mosquitto_pub(
             mosquitto, approvals_topic(root), {"eventId": event, "approver": "orders"}
         )
-        before_the_journal, before_the_acknowledgement = 1, 2
-        for place in (before_the_journal, before_the_acknowledgement):
+        before_the_journal, before_the_acknowledgment = 1, 2
+        for place in (before_the_journal, before_the_acknowledgment):
             await at.start(faults={"around_ballot": place})
             assert await at.ended() == -signal.SIGKILL, at.output()
             assert posts(at) == []

@@ -359,7 +359,7 @@ async def test_short_writes_are_completed(path, monkeypatch):
     assert numbers(path) == [1, 2, 3]
 
 
-async def test_one_that_was_cancelled_finishes_before_the_next_begins(path, monkeypatch):
+async def test_one_that_was_canceled_finishes_before_the_next_begins(path, monkeypatch):
     began, go, fsync = threading.Event(), threading.Event(), os.fsync
 
     def slow(descriptor):

@@ -65,7 +65,7 @@ class ScriptedMqtt:
     connects: list[bytes] = field(default_factory=list)
     packets: list[int] = field(default_factory=list)
     hold: int = 0
-    """So many acknowledgements are kept back until one more message cannot be expected."""
+    """So many acknowledgments are kept back until one more message cannot be expected."""
     most_waiting: int = 0
     _tasks: set["asyncio.Task[None]"] = field(default_factory=set)
 

@@ -82,7 +82,7 @@ class SinkContract:
     cannot_reject: ClassVar[str | None] = None
     """Why this receiver accepts everything; otherwise it must be able to refuse."""
     keeps_a_thread: ClassVar[str | None] = None
-    """Why one thread may outlive a cancelled send, until the receiver continues."""
+    """Why one thread may outlive a canceled send, until the receiver continues."""
 
     @pytest.fixture
     async def far(self):
@@ -161,7 +161,7 @@ class SinkContract:
         assert await self.attempt(far, second) == [None] * 3
         await arrived(far, first + second)
 
-    async def test_what_is_refused_is_rejected_and_its_neighbours_are_delivered(self, far):
+    async def test_what_is_refused_is_rejected_and_its_neighbors_are_delivered(self, far):
         sent = batch(5)
         if self.cannot_reject is not None:
             assert self.cannot_reject.strip()
@@ -190,16 +190,16 @@ class SinkContract:
         assert await self.attempt(far, batch(3)) == [None] * 3
         await before.settled()
 
-    async def test_cancelled_at_any_moment_of_a_send_it_leaves_nothing_running(self, far):
+    async def test_canceled_at_any_moment_of_a_send_it_leaves_nothing_running(self, far):
         before = Leftovers.now()
         for turns in range(12):
-            await cancelled_after(turns, self.attempt(far, batch(3)))
+            await canceled_after(turns, self.attempt(far, batch(3)))
         await before.settled()
         sent = batch(2, first=4)
         assert await self.attempt(far, sent) == [None] * 2
         await arrived(far, sent)
 
-    async def test_cancelled_while_the_receiver_stalls_it_leaves_nothing_running(self, far):
+    async def test_canceled_while_the_receiver_stalls_it_leaves_nothing_running(self, far):
         before = Leftovers.now()
         await far.stall()
         stuck = asyncio.ensure_future(self.attempt(far, batch(50, size=LARGEST)))
@@ -211,7 +211,7 @@ class SinkContract:
         await before.settled()
         await far.release()
 
-    async def test_cancelled_again_and_again_while_stalled_nothing_piles_up(self, far):
+    async def test_canceled_again_and_again_while_stalled_nothing_piles_up(self, far):
         before = Leftovers.now()
         await far.stall()
         for _ in range(3):
@@ -225,7 +225,7 @@ class SinkContract:
         assert await self.attempt(far, sent) == [None] * 2
         await arrived(far, sent)
 
-    async def test_cancelled_while_entering_it_leaves_nothing_running(self, far):
+    async def test_canceled_while_entering_it_leaves_nothing_running(self, far):
         before = Leftovers.now()
         await far.stall()
         entering = asyncio.ensure_future(self.attempt(far, []))
@@ -233,7 +233,7 @@ class SinkContract:
         await cancel(entering)
         await far.release()
         for turns in range(12):
-            await cancelled_after(turns, self.attempt(far, []))
+            await canceled_after(turns, self.attempt(far, []))
         await before.settled()
 
     async def test_a_send_does_not_block_the_event_loop(self, far):
@@ -296,7 +296,7 @@ async def eventually(true: Callable[[], Awaitable[bool]]) -> None:
 async def longest_lag(work: Awaitable[Any], seconds: float) -> float:
     """The longest delay of the event loop while *work* ran, for at most *seconds*.
 
-    What still runs then is cancelled.
+    What still runs then is canceled.
     """
     clock = asyncio.get_running_loop().time
     task, end, worst = asyncio.ensure_future(work), clock() + seconds, 0.0
@@ -316,7 +316,7 @@ async def least(measure: Callable[[], Awaitable[float]]) -> float:
     return min(found)
 
 
-async def cancelled_after(turns: int, work: Awaitable[Any]) -> None:
+async def canceled_after(turns: int, work: Awaitable[Any]) -> None:
     """Let *work* run for so many turns of the event loop, then cancel it."""
     task = asyncio.ensure_future(work)
     for _ in range(turns):

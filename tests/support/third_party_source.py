@@ -44,7 +44,7 @@ class TailSettings(ApprovalSettings):
 async def follow(
     settings: TailSettings, place: Place, listening: Listening
 ) -> AsyncGenerator[AsyncIterator[Delivery]]:
-    """The checkpoint is how many bytes were read; an acknowledgement is a line in another file."""
+    """The checkpoint is how many bytes were read; an acknowledgment is a line in another file."""
     if not settings.path.exists():
         raise Unavailable(f"there is no {settings.path}")
     acknowledged = settings.path.with_suffix(".acked")

@@ -14,7 +14,7 @@ from bridge.core.model import Document, Instance, ScheduledEvent
 from bridge.core.observer import Observer
 from bridge.core.state import Facts, State, Tracked, Transition
 from bridge.journal.store import decode_tracked, encode_tracked
-from bridge.policy.judge import Judgement
+from bridge.policy.judge import Judgment
 
 ME = "FrontEnd_IN_0"
 OTHER = "BackEnd_IN_0"
@@ -147,8 +147,8 @@ def outcomes_told() -> list[CloudEvent]:
         said="drained",
     )
     other = replace(mine, approval="b-1", key="/billing\x1fb-1", approver="billing", said=None)
-    half = Judgement(satisfied=False, have=(ME,), missing=(OTHER,))
-    all_ = Judgement(satisfied=True, have=(ME, OTHER))
+    half = Judgment(satisfied=False, have=(ME,), missing=(OTHER,))
+    all_ = Judgment(satisfied=True, have=(ME, OTHER))
     recorded = Outcome("recorded", EVENT_ID, mine, known, half, "each-resource", would_grant=False)
     granted = Outcome(
         "granted", EVENT_ID, other, known, all_, "each-resource", posted_at=NOON + NOTICE / 5
@@ -165,7 +165,7 @@ def outcomes_told() -> list[CloudEvent]:
     failed = replace(
         granted,
         kind="failed",
-        judgement=None,
+        judgment=None,
         known=replace(known, event=replace(known.event, status="Started")),
         reason="expired",
         detail="Azure had not confirmed the StartRequest when it started.",

@@ -44,7 +44,7 @@ class WatchView:
 
     as_json: bool = False
     own: bool = False
-    _colour: bool = field(default_factory=sys.stdout.isatty)
+    _color: bool = field(default_factory=sys.stdout.isatty)
     _shown: set[str] = field(default_factory=set)
     _followed: set[str] = field(default_factory=set)
 
@@ -58,7 +58,7 @@ class WatchView:
         if self.as_json:
             text = json.dumps(cloudevent, separators=(",", ":")) + "\n"
         else:
-            text = Happening(cloudevent).line(datetime.now(UTC), colour=self._colour)
+            text = Happening(cloudevent).line(datetime.now(UTC), color=self._color)
         tell(text)
         sys.stdout.flush()
 

@@ -169,7 +169,7 @@ async def test_poison_never_loops(voting, radio):
     assert found == {"0": str(len(poison) + 1)}
 
 
-async def test_an_acknowledgement_that_fails_repeats_the_message_and_nothing_else(voting, radio):
+async def test_an_acknowledgment_that_fails_repeats_the_message_and_nothing_else(voting, radio):
     radio.ack_fails = True
     async with listening(voting):
         for _ in range(2):

@@ -15,7 +15,7 @@ from bridge.approvals.outcomes import Cause, Outcome, cause_given, cause_of, out
 from bridge.core.envelope import LIMIT
 from bridge.core.observer import Observer
 from bridge.core.state import Tracked
-from bridge.policy.judge import Judgement, Rules, as_vote, judge
+from bridge.policy.judge import Judgment, Rules, as_vote, judge
 from bridge.policy.votes import Approval, Given
 
 SCHEMA = Path(__file__).parents[3] / "schemas" / "approval-outcome.v1.schema.json"
@@ -35,8 +35,8 @@ def written(each: Outcome, observer: Observer = OBSERVER, now=NOON):
 
 
 def test_it_names_its_cause_and_the_event_and_what_is_missing():
-    judgement = judge(KNOWN.event, [cast()], Rules(), NOON)
-    made = written(told(judgement=judgement, policy="each-resource", would_grant=False))
+    judgment = judge(KNOWN.event, [cast()], Rules(), NOON)
+    made = written(told(judgment=judgment, policy="each-resource", would_grant=False))
     assert made.attributes["causationid"] == "a-1"
     assert made.attributes["subject"] == made.attributes["correlationid"] == EVENT_ID
     data = made.data
@@ -103,8 +103,8 @@ def test_a_vote_and_its_message_have_the_same_cause():
 def test_a_crowd_of_vms_still_fits():
     crowd = tuple(f"machine-{number:05}" for number in range(5000))
     known = replace(KNOWN, event=replace(KNOWN.event, resources=crowd))
-    judgement = Judgement(satisfied=False, have=crowd[:100], missing=crowd[100:])
-    made = written(told(known=known, judgement=judgement))
+    judgment = Judgment(satisfied=False, have=crowd[:100], missing=crowd[100:])
+    made = written(told(known=known, judgment=judgment))
     assert len(made.body) <= LIMIT
     assert made.data["resourcesTruncated"] > 0
 

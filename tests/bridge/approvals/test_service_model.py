@@ -71,7 +71,7 @@ class Expected:
         return {who for who, _ in ready} == set(SIGNERS)
 
 
-class ModelledBridge:
+class ModeledBridge:
     """One bridge that decides after each step, and an independent model of what it should do."""
 
     def __init__(self, made, policy):
@@ -186,13 +186,13 @@ class ModelledBridge:
 
 async def play(folder, policy, steps):
     async with group(folder, *VMS) as made:
-        modelled = ModelledBridge(made, policy)
-        await modelled.restart()
+        modeled = ModeledBridge(made, policy)
+        await modeled.restart()
         for name in ("a", "b"):
-            await modelled.announce(name)
+            await modeled.announce(name)
         for step in steps:
-            await modelled.do(step)
-        return len(modelled.sent)
+            await modeled.do(step)
+        return len(modeled.sent)
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=str)

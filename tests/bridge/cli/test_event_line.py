@@ -50,8 +50,8 @@ def test_another_day_has_its_date():
     assert Happening(one).line(NOON + timedelta(days=1)).startswith("2026-11-15 12:10:00Z  ")
 
 
-def test_colours_are_for_terminals_and_go_by_severity():
-    painted = {one["type"].split(".", 2)[2][:-3]: Happening(one).line(NOON, colour=True)
+def test_colors_are_for_terminals_and_go_by_severity():
+    painted = {one["type"].split(".", 2)[2][:-3]: Happening(one).line(NOON, color=True)
                for one in TOLD}  # fmt: skip
     assert painted["source.degraded"].startswith("\x1b[31m")
     assert painted["approval.due"].startswith("\x1b[33m")

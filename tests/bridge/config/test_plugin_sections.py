@@ -48,7 +48,7 @@ def test_a_chat_skips_outdated_states_unless_the_sink_says_otherwise(read):
             "{type: pagerduty, routing_key: a, started: resolve}",
             ".format.started: 'resolve' is not allowed; it must be 'trigger' or 'acknowledge'",
         ),
-        ("{type: slack, colour: red}", ".format.colour: unknown key; choose from type"),
+        ("{type: slack, color: red}", ".format.color: unknown key; choose from type"),
         ("template", ".format: needs either template or file"),
         ("{type: template, template: '{{ id'}", ".format: the template, line 1: unexpected end"),
         ("{type: template, file: /no/such}", ".format: /no/such cannot be read: No such file"),

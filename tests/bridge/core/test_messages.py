@@ -212,9 +212,9 @@ def test_reports_that_begin_in_the_same_second_have_the_same_id():
 
 
 def test_source_and_id_are_the_same_on_every_vm_of_a_group():
-    neighbour = replace(INSTANCE, name=OTHER, vm_id="another", hostname="backend0", tags={})
+    neighbor = replace(INSTANCE, name=OTHER, vm_id="another", hostname="backend0", tags={})
     mine, theirs = (
-        told(happening("scheduled"), Observer(vm)).attributes for vm in (INSTANCE, neighbour)
+        told(happening("scheduled"), Observer(vm)).attributes for vm in (INSTANCE, neighbor)
     )
 
     assert mine["observer"] != theirs["observer"]

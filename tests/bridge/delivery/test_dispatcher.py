@@ -119,7 +119,7 @@ async def test_between_batches_waits_for_the_batch_in_flight(journal):
         assert await left(journal) == []
 
 
-async def test_a_send_cancelled_midway_keeps_the_row_and_closes_the_sink(journal):
+async def test_a_send_canceled_midway_keeps_the_row_and_closes_the_sink(journal):
     recorder = RecordingSink(pause=60)
     await record(journal, about("A"))
     async with at_work(dispatcher_for(journal, recorder)):

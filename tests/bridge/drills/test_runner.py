@@ -20,7 +20,7 @@ from bridge.journal.schema import Corrupt
 from bridge.journal.votes import Receipt, forget, receive, votes
 from bridge.metadata.client import Metadata
 from bridge.plugins import Delivery
-from bridge.policy.judge import Judgement
+from bridge.policy.judge import Judgment
 from bridge.policy.votes import CONTROL, Announced
 
 WHO = {"actor": "uid 0", "via": "control"}
@@ -276,7 +276,7 @@ async def test_a_drill_cannot_become_a_start_request(vms):
     bridge = await vms.bridge()
     drill = await begin(bridge)
     with pytest.raises(ValueError, match="never notified of a drill"):
-        Due(drill.known, Judgement(satisfied=True))
+        Due(drill.known, Judgment(satisfied=True))
 
 
 async def test_start_requests_are_read_from_a_view_without_drills(vms):

@@ -107,7 +107,7 @@ async def test_news_wake_all_listeners_and_no_one_else(path):
         assert not first.is_set()
 
 
-async def test_a_cancelled_write_still_announces_news(path):
+async def test_a_canceled_write_still_announces_news(path):
     begun, go_on = threading.Event(), threading.Event()
 
     def hold(_: str) -> None:

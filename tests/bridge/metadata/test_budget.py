@@ -69,7 +69,7 @@ async def test_requests_are_sent_in_the_order_of_arrival(budget):
     assert order == list(range(12))
 
 
-async def test_a_cancelled_wait_uses_no_budget(budget, clock):
+async def test_a_canceled_wait_uses_no_budget(budget, clock):
     await taken(budget, clock, 5)
     waiting = asyncio.create_task(budget.take())
     await asyncio.sleep(0)

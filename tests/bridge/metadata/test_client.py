@@ -276,7 +276,7 @@ async def test_polls_approvals_and_the_vm_share_one_budget():
     assert all(later - earlier >= 1.0 for earlier, later in zip(left, left[5:], strict=False))
 
 
-async def test_a_call_that_is_cancelled_leaves_the_wire_to_the_next():
+async def test_a_call_that_is_canceled_leaves_the_wire_to_the_next():
     silent = Silent()
     async with FarSide(handler=silent) as side, client(side.url) as metadata:
         call = asyncio.create_task(metadata.fetch())

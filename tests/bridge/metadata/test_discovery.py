@@ -217,7 +217,7 @@ async def test_probes_count_in_the_budget_of_the_bridge():
     assert len(waits) == 1
 
 
-async def test_a_cancelled_search_ends():
+async def test_a_canceled_search_ends():
     async with FarSide(handler=lambda _: asyncio.sleep(20)) as side:
         search = asyncio.create_task(discovered(Candidate(side.url, "well-known")))
         for _ in range(1000):

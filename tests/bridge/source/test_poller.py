@@ -217,7 +217,7 @@ async def test_the_service_says_how_long_to_wait(bridge):
     assert set(pauses(bridge.poller, SourceProblem("throttled", "x", retry_after=7.0))) == {7.0}
 
 
-async def test_it_runs_until_cancelled(bridge):
+async def test_it_runs_until_canceled(bridge):
     await run_for(bridge.poller, lambda: bridge.status.polls >= 3)
     assert (bridge.status.endpoint, bridge.status.origin) == (
         bridge.simulator.endpoint,

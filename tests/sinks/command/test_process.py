@@ -59,7 +59,7 @@ async def test_one_that_will_not_hear_is_ended(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("hurried", [False, True])
-async def test_a_cancelled_run_leaves_no_process_behind(tmp_path, monkeypatch, hurried):
+async def test_a_canceled_run_leaves_no_process_behind(tmp_path, monkeypatch, hurried):
     monkeypatch.setattr(process, "GRACE", 10.0 if hurried else 0.2)
     script = (
         f"trap '' TERM; sleep 60 & echo $! $$ > {tmp_path}/p; mv {tmp_path}/p {tmp_path}/pids; wait"

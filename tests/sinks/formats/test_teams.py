@@ -51,7 +51,7 @@ def test_it_says_what_happens_to_whom_when_and_what_to_do():
     ("kind", "style"),
     [("completed", "good"), ("scheduled", "warning"), ("source.degraded", "attention")],
 )
-def test_the_colour_tells_how_bad_it_is(kind, style):
+def test_the_color_tells_how_bad_it_is(kind, style):
     assert check_teams(TEAMS.encode(told_of(kind)))["body"][0]["style"] == style
 
 

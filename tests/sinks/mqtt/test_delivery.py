@@ -64,7 +64,7 @@ async def test_a_batch_that_is_not_acknowledged_is_unavailable_and_leaves_nothin
     before = Leftovers.now()
     async with scripted_mqtt(answer=lambda _: b"") as server:
         told = await refused(settings(server.port, retry={"timeout": "300ms"}), batch(3))
-    assert "no acknowledgement within 0.27 s" in str(told)
+    assert "no acknowledgment within 0.27 s" in str(told)
     await before.settled()
 
 

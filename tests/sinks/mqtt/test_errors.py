@@ -14,7 +14,7 @@ from support.scripted_mqtt import (
 from support.sink_contract import Leftovers
 
 from bridge.plugins import Rejected, Unavailable
-from sinks.mqtt.errors import _REASONS, Acknowledgement, Greeting, message_refused
+from sinks.mqtt.errors import _REASONS, Acknowledgment, Greeting, message_refused
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_what_a_server_says_is_cut_and_kept_on_one_line():
     class Properties:
         ReasonString = "a\nb" + "x" * 1000
 
-    read = Acknowledgement.read(Code, Properties)
+    read = Acknowledgment.read(Code, Properties)
     assert read.said.startswith("a b")
     assert len(read.said) <= 200
     assert not read.ok

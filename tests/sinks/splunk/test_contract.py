@@ -1,4 +1,4 @@
-"""What every sink must do, done by the Splunk sink, with and without acknowledgements."""
+"""What every sink must do, done by the Splunk sink, with and without acknowledgments."""
 
 from typing import ClassVar
 

@@ -31,7 +31,7 @@ async def test_a_connection_for_each_batch_is_not_held_in_between():
         assert receiver.connections == 4  # the first one only looked whether it is there
 
 
-async def test_what_is_too_large_is_rejected_and_its_neighbours_are_delivered():
+async def test_what_is_too_large_is_rejected_and_its_neighbors_are_delivered():
     async with receiving() as receiver:
         results = await deliver(receiver.address, [make(1), make(2, size=9000), make(3)])
         assert [type(result) for result in results] == [type(None), Rejected, type(None)]

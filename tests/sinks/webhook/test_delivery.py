@@ -164,7 +164,7 @@ async def test_a_connection_is_used_again_and_one_that_was_closed_is_not(receive
     assert str(problem) == f"http://127.0.0.1:{receiver.port}: nothing listens there"
 
 
-async def test_in_a_batch_one_that_is_refused_takes_no_neighbour_along(receiver):
+async def test_in_a_batch_one_that_is_refused_takes_no_neighbor_along(receiver):
     sent = batch(7)
     receiver.refused = {sent[4].id}
     results = await attempt(receiver, sent, mode="batch", batch_size=3)

@@ -1,4 +1,4 @@
-"""The handshake of CloudEvents webhooks: asked first, agreed by a header, kept to afterwards."""
+"""The handshake of CloudEvents webhooks: asked first, agreed by a header, kept to afterward."""
 
 from typing import Any
 

@@ -58,7 +58,7 @@ async def test_concurrent_callers_get_the_same_failure(server):
     assert await oauth(server.url).token() == "token-1"
 
 
-async def test_a_cancelled_caller_does_not_affect_the_others(server):
+async def test_a_canceled_caller_does_not_affect_the_others(server):
     gate = asyncio.Event()
 
     async def slow():
