@@ -1,7 +1,7 @@
-"""How many votes a second the desk takes, beside SQLite alone committing as often.
+"""How many votes a second the bridge records, compared with bare SQLite commits.
 
-Every vote is on the disk before it is acknowledged, so a commit is the least that it can cost. The
-flood is of names that nobody proved: it fills the room that an event has for them, and goes on.
+Every vote is on disk before it is acknowledged, so one commit is the least that it can cost. The
+flood uses unverified names: it fills the space that an event has for them, and continues.
 """
 
 import argparse
@@ -61,8 +61,8 @@ def _commits(path: Path, count: int) -> float:
 
 
 @contextlib.asynccontextmanager
-async def desk(folder: Path, **approvals: object) -> AsyncGenerator[Intake]:
-    """A bridge's desk, with one event to vote on; nobody tells Azure."""
+async def voting_intake(folder: Path, **approvals: object) -> AsyncGenerator[Intake]:
+    """An intake with one event to vote on; nothing is sent to Azure."""
     given = {"approvals": {"dry_run": True, **approvals}, "state_dir": folder}
     config = Config.model_validate(given)
     journal = Journal(folder / "journal.db")
@@ -82,7 +82,7 @@ async def desk(folder: Path, **approvals: object) -> AsyncGenerator[Intake]:
 def flood(**said: str) -> Way:
     async def pour(folder: Path, count: int) -> float:
         """Seconds for unsigned votes."""
-        async with desk(folder) as intake:
+        async with voting_intake(folder) as intake:
             began = time.perf_counter()
             for body in bodies(count, **said):
                 await intake.take(Delivery(body), "bus")
@@ -99,7 +99,7 @@ async def signed(folder: Path, count: int) -> float:
         said = body.replace(b"{", b'{"decision": "%b", ' % (b"hold", b"approve")[number % 2], 1)
         found = sign([key], str(number), int(time.time()) + 1, said)
         made.append(Delivery(said, [(name, text.encode()) for name, text in found.items()]))
-    async with desk(folder, allow=allow) as intake:
+    async with voting_intake(folder, allow=allow) as intake:
         began = time.perf_counter()
         for each in made:
             await intake.take(each, "bus", must_sign=True)

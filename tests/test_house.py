@@ -265,19 +265,19 @@ def test_the_first_poll_waits_for_nothing_that_only_its_answer_needs(tmp_path):
     config.write_text(f"source: {{endpoint: 'http://127.0.0.1:9'}}\nstate_dir: {tmp_path}\n")
     loaded = set(run(FIRST_POLL.format(config=str(config))).split())
     assert {"bridge.source.poller", "bridge.journal.journal"} <= loaded
-    desk = {
+    approvals = {
         "bridge.approvals.intake",
         "bridge.approvals.decisions",
         "bridge.approvals.listeners",
         "bridge.drills.runner",
     }
-    words = {
+    writing = {
         "bridge.core.messages",
         "bridge.policy.judge",
         "cloudevents",
         "sinks.formats.cloudevents",
     }
-    assert loaded & {*desk, *words, "aiohttp.web", "bridge.web.server"} == set()
+    assert loaded & {*approvals, *writing, "aiohttp.web", "bridge.web.server"} == set()
 
 
 WITHOUT_REASON = re.compile(

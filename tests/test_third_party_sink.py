@@ -1,4 +1,4 @@
-"""A sink of somebody else's, from its own wheel, through the same door as ours."""
+"""A third-party sink, installed from its own wheel, is found the same way as ours."""
 
 import asyncio
 import json
@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.canned_server import CannedServer, http
 from support.cloudevents import batch
-from support.metadata_far_side import FarSide, http
 from support.third_party import environment, install
 
 from bridge.plugins import Misconfigured, Place
@@ -95,7 +95,7 @@ def test_it_is_found_described_and_sends(site, tmp_path):
     assert [json.loads(line) for line in lines] == [sent.envelope for sent in batch(2)]
 
 
-def test_a_format_of_somebody_elses_is_used_by_their_sink_and_by_ours(site, tmp_path):
+def test_a_third_party_format_works_in_its_own_sink_and_in_ours(site, tmp_path):
     done = run(site, FORMATS, tmp_path / "page")
     assert done.returncode == 0, done.stderr
     assert done.stdout == "Reboot/scheduled\nReboot/scheduled\n"
@@ -159,8 +159,8 @@ async def endpoint():
         known = request.target.startswith("/metadata/scheduledevents")
         return http(200, document) if known else http(404)
 
-    async with FarSide(handler=answer) as far:
-        yield far.url
+    async with CannedServer(handler=answer) as server:
+        yield server.url
 
 
 async def test_the_bridge_delivers_to_it(site, endpoint, tmp_path):
@@ -169,7 +169,7 @@ async def test_the_bridge_delivers_to_it(site, endpoint, tmp_path):
         "state_dir": str(tmp_path / "state"),
         "http": {"listen": None},
         "sinks": {
-            "desk": {"type": "notebook", "page": str(tmp_path / "page")},
+            "notes": {"type": "notebook", "page": str(tmp_path / "page")},
             "gists": {
                 "type": "notebook",
                 "page": str(tmp_path / "gists"),

@@ -72,7 +72,7 @@ class Engine:
         self._poll()
 
     async def once(self) -> bool:
-        """Poll once; return whether there was a useful answer."""
+        """Poll once; return whether there was a usable answer."""
         return await self._poller.once()
 
     async def stop(self, grace: float) -> int:

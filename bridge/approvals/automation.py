@@ -15,7 +15,7 @@ from bridge.journal.grants import grant_of, remind, reminded
 from bridge.journal.votes import receive, votes
 from bridge.policy.auto import chosen
 from bridge.policy.judge import Judgment, as_vote, judge
-from bridge.policy.require import ANYBODY
+from bridge.policy.require import ANY_APPROVER
 from bridge.policy.votes import AUTO, REMIND, Approval, Given, Vote
 from bridge.runtime.runtime import Runtime
 
@@ -112,7 +112,7 @@ def _is_open(known: Tracked) -> bool:
 def _who(judgment: Judgment, reminder: str) -> str:
     missing = f"missing: {', '.join(judgment.missing)}" if judgment.missing else None
     parts = [
-        "nobody has approved" if judgment.missing == ANYBODY else missing,
+        "nobody has approved" if judgment.missing == ANY_APPROVER else missing,
         f"held by: {', '.join(judgment.holds)}" if judgment.holds else None,
     ]
     return f"Less than {reminder} before notBefore; {'; '.join(part for part in parts if part)}."

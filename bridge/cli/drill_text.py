@@ -6,7 +6,7 @@ from typing import Any
 
 from bridge.cli.text import clock, pairs, printable, table, yes_no
 from bridge.drills.report import span
-from bridge.policy.require import ANYBODY
+from bridge.policy.require import ANY_APPROVER
 
 Report = Mapping[str, Any]
 _SINKS = ("SINK", "REQUIRED", "ANNOUNCEMENT", "AFTER", "ATTEMPTS", "ALL CLOUDEVENTS", "ERROR")
@@ -115,7 +115,7 @@ def _refusal(one: Report) -> tuple[object, ...]:
 def _missing(approvals: Report) -> str:
     """Who kept it from being approved, one line each; empty if nobody did."""
     named = (
-        ("Missing", [one for one in approvals["missing"] if one not in ANYBODY]),
+        ("Missing", [one for one in approvals["missing"] if one not in ANY_APPROVER]),
         ("Held by", approvals["holds"]),
         ("Listed, but did not vote", approvals["silent"]),
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 from bridge.cli.text import clock, names, printable
 from bridge.cli.voting.result import short
-from bridge.policy.require import ANYBODY
+from bridge.policy.require import ANY_APPROVER
 
 _RED, _YELLOW, _GREEN, _PLAIN = "\x1b[31m", "\x1b[33m", "\x1b[32m", "\x1b[0m"
 _ALARMING, _NOTABLE = 17, 13
@@ -90,7 +90,7 @@ def _of_approval(kind: str, data: Mapping[str, Any]) -> tuple[object, ...]:
     spoken_for = f"for {data['resource']}" if data["resource"] else None
     missing, holds = data["votes"]["missing"], data["votes"]["holds"]
     lacking = f"missing: {names(missing)}" if missing else None
-    lacking = "nobody has approved" if tuple(missing) == ANYBODY else lacking
+    lacking = "nobody has approved" if tuple(missing) == ANY_APPROVER else lacking
     held = f"held by: {names(holds)}" if holds else None
     dry = "dry run" if data["dryRun"] and not data["drill"] else None
     return who, spoken_for, data["reason"], data["detail"], lacking, held, dry

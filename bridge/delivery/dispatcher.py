@@ -19,7 +19,7 @@ from bridge.delivery.rules import (
     longest_wait,
     shortest_notice,
 )
-from bridge.delivery.vote_on_success import CastVote, cast, nobody
+from bridge.delivery.vote_on_success import CastVote, cast, no_vote
 from bridge.journal import Journal, Row
 from bridge.plugins import Gone, Place, Result, Send, SinkPlugin, SinkSettings, Unavailable
 from bridge.runtime.status import SinkState, SinkStatus
@@ -54,7 +54,7 @@ class Dispatcher:
     place: Callable[[], Place]
     journal: Journal
     status: SinkStatus
-    vote: CastVote = nobody
+    vote: CastVote = no_vote
     outgoing: Outgoing = field(init=False)
     _limit: int = field(init=False)
     _waits: Waits = field(default_factory=Waits)

@@ -13,7 +13,7 @@ CastVote = Callable[[CloudEvent, str], Awaitable[None]]
 """Cast this VM's vote for the named sink; after it returns, the vote is durable."""
 
 
-async def nobody(_: CloudEvent, __: str) -> None:
+async def no_vote(_: CloudEvent, __: str) -> None:
     """Refuse to vote: this bridge does not accept approvals."""
     raise Unavailable("this bridge does not accept approvals")
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from bridge.common.supervise import supervise
 from bridge.delivery.dispatcher import Dispatcher
-from bridge.delivery.vote_on_success import CastVote, nobody
+from bridge.delivery.vote_on_success import CastVote, no_vote
 from bridge.journal import Journal
 from bridge.journal.cursors import backlog
 from bridge.plugins import Place, SinkSettings
@@ -32,7 +32,7 @@ class SinkWorkers:
     place: Callable[[], Place]
     status: dict[str, SinkStatus]
     group: asyncio.TaskGroup
-    vote: CastVote = nobody
+    vote: CastVote = no_vote
     _workers: dict[str, Worker] = field(default_factory=dict)
 
     async def configure(self, sinks: Mapping[str, SinkSettings]) -> None:

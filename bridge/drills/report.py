@@ -8,7 +8,7 @@ from typing import Any
 from bridge.core.cloudevent import short_type
 from bridge.core.ids import timestamp
 from bridge.policy.drill import Drill, DrillVotes
-from bridge.policy.require import ANYBODY
+from bridge.policy.require import ANY_APPROVER
 from bridge.policy.votes import Vote
 
 _Json = dict[str, Any]
@@ -166,8 +166,8 @@ def _approval_problems(drill: Drill, ballot: DrillVotes) -> Iterator[str]:
     elif ballot.holds:
         yield f"held by {', '.join(ballot.holds)}"
     elif not ballot.satisfied or ballot.since is None:
-        lacking = "nobody" if ballot.missing == ANYBODY else "not everyone"
-        names = "" if ballot.missing == ANYBODY else f"; missing: {', '.join(ballot.missing)}"
+        lacking = "nobody" if ballot.missing == ANY_APPROVER else "not everyone"
+        names = "" if ballot.missing == ANY_APPROVER else f"; missing: {', '.join(ballot.missing)}"
         yield f"{lacking} approved in time{names}"
     elif ballot.since > drill.approve_by:
         late = span(-_early(drill, ballot.since))

@@ -37,7 +37,7 @@ _HEADERS = {
     "Accept": "application/json",
     "Accept-Encoding": "identity",
 }
-_FAR_SIDE = (aiohttp.ClientError, OSError, ValueError)
+_REQUEST_ERRORS = (aiohttp.ClientError, OSError, ValueError)
 """Everything that aiohttp raises because of a server; a timeout is an OSError."""
 
 
@@ -143,7 +143,7 @@ class Metadata:
                     ),
                 ) as response:
                     return await _reply(response)
-            except _FAR_SIDE as error:
+            except _REQUEST_ERRORS as error:
                 return _failure(error, url)
 
 
@@ -168,7 +168,7 @@ async def _body(response: aiohttp.ClientResponse) -> tuple[bytes, SourceProblem 
                 response.close()
                 text = f"The metadata service sent more than {LARGEST_BODY} bytes"
                 return b"", SourceProblem("too-large", sentence(text), status=response.status)
-    except _FAR_SIDE as error:
+    except _REQUEST_ERRORS as error:
         return b"", _failure(error, str(response.url), status=response.status)
     return bytes(body), None
 

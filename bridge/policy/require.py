@@ -34,7 +34,7 @@ class Approvers(Settings):
 
 
 Require = Literal["any", "each-resource"] | Count | Approvers
-ANYBODY = ("any",)
+ANY_APPROVER = ("any",)
 """What is missing when one approval is enough and there is none."""
 
 
@@ -58,7 +58,7 @@ def tally(
         return _by_name(approvals, require)
     if require == "any" or not event.resources:
         have = tuple(dict.fromkeys(vote.approver for vote in approvals))
-        return Tally(have, (), approvals[0].at) if have else Tally((), ANYBODY, None)
+        return Tally(have, (), approvals[0].at) if have else Tally((), ANY_APPROVER, None)
     return _each(event, approvals, for_all)
 
 

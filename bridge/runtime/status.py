@@ -29,7 +29,7 @@ class Histogram:
 class SourceStatus:
     """The metadata service as the poller sees it.
 
-    `answered` is set with the first useful answer to this process.
+    `answered` is set with the first usable answer to this process.
     """
 
     endpoint: str | None = None

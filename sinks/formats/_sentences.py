@@ -12,7 +12,7 @@ from sinks.formats._human import clean, command, list_names, read_moment, say_mo
 from sinks.formats._phrases import LONGEST_WORD, Story, list_facts
 
 LONGEST_QUOTE = 500
-_ANYBODY = "any"
+_ANY_APPROVER = "any"
 """Who is missing when one approval is enough and none has arrived."""
 
 
@@ -91,7 +91,7 @@ def _recorded(story: Story) -> tuple[str, str]:
     decision, approver = _decision(story), story.word("approver", "somebody")
     missing, holds = story.votes("missing"), story.votes("holds")
     left = f" Still missing: {missing}." if missing else ""
-    left = " Nobody has approved yet." if missing == _ANYBODY else left
+    left = " Nobody has approved yet." if missing == _ANY_APPROVER else left
     held = f" On hold by {holds}; Azure does not wait for that." if holds else ""
     dry = " It is a dry run: Azure is told nothing." if story.data.get("dryRun") else ""
     return (
@@ -130,7 +130,10 @@ def _failed(story: Story) -> tuple[str, str]:
 
 def _due(story: Story) -> tuple[str, str]:
     missing, holds = story.votes("missing"), story.votes("holds")
-    wanted = ["an approval" if missing == _ANYBODY else missing, holds and f"a release by {holds}"]
+    wanted = [
+        "an approval" if missing == _ANY_APPROVER else missing,
+        holds and f"a release by {holds}",
+    ]
     waits = " and ".join(one for one in wanted if one) or "votes"
     when = f" at {story.due}" if story.due else ""
     return (
@@ -149,7 +152,7 @@ def _degraded(story: Story) -> tuple[str, str]:
     began = f" since {say_moment(since)}" if since else ""
     status = story.data.get("status")
     why = f"{story.word('reason')}, HTTP {status}" if status else story.word("reason")
-    sentence = f"The metadata service gives {vm} no useful answer{began} ({why})."
+    sentence = f"The metadata service gives {vm} no usable answer{began} ({why})."
     headline = f"{vm} cannot see its scheduled events"
     return headline, f"{sentence} What Azure announces now is not heard."
 

@@ -19,7 +19,7 @@ from sinks.splunk.settings import SplunkSettings
 LARGEST_ANSWER = 256 * 1024
 _CHANNELS = UUID("9c8bd5d7-2a5b-5b3e-9d1f-6e0b6c6f1d52")
 _SYSTEM = TLS()
-_NOBODYS = 2**31 - 1
+_UNUSED_RECEIPT = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Collector:
 
     async def acknowledge(self) -> None:
         """Check whether the token gives receipts, by asking for one that does not exist."""
-        await self.settled([_NOBODYS])
+        await self.settled([_UNUSED_RECEIPT])
 
     def _token(self) -> str:
         token = read_secret(self.settings.token, "token")

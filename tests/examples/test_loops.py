@@ -41,14 +41,14 @@ async def loop_closes(
 
 async def test_over_kafka_the_loop_closes(kafka: Broker, tmp_path: Path):
     events = Topic(kafka.bootstrap, await kafka.topic())
-    desk = Topic(kafka.bootstrap, await kafka.topic())
+    votes = Topic(kafka.bootstrap, await kafka.topic())
     await events.write(b"poison")
-    topics = {"events": events.name, "approvals": desk.name}
+    topics = {"events": events.name, "approvals": votes.name}
     async with kafka_stage(tmp_path, kafka.bootstrap, **topics) as at:
         await at.start()
         names = {name.upper(): topic for name, topic in topics.items()}
         said = await loop_closes(at, "kafka", SERVERS=kafka.bootstrap, **names)
-    assert f"{READY} on {desk.name}" in said
+    assert f"{READY} on {votes.name}" in said
     assert "cannot read offset 0" not in said, "what was committed does not come again"
 
 
@@ -58,7 +58,7 @@ async def test_over_mqtt_the_loop_closes_by_the_response_topic(mosquitto, tmp_pa
     names |= {"APPROVER": root, "APPROVALS": f"{root}/unused"}
     async with (
         mqtt_stage(tmp_path, mosquitto, root, response_topic=approvals_topic(root)) as at,
-        mosquitto_sub(mosquitto, approvals_topic(root)) as desk,
+        mosquitto_sub(mosquitto, approvals_topic(root)) as votes,
     ):
         async with consumer("mqtt", **names) as early:
             await early.until_said("listening")
@@ -66,7 +66,7 @@ async def test_over_mqtt_the_loop_closes_by_the_response_topic(mosquitto, tmp_pa
         await at.start()
         await at.until_said("approvals.connected")
         said = await loop_closes(at, "mqtt", **names)
-        [vote] = desk.messages
+        [vote] = votes.messages
     assert f"{READY} on {approvals_topic(root)}" in said
     [event] = posts(at)[0]["eventIds"]
     assert vote["properties"]["correlation-data"] == event

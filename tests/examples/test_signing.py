@@ -44,7 +44,7 @@ def way(request: pytest.FixtureRequest) -> tuple[list[str | Path], Signer]:
 
 
 @contextlib.asynccontextmanager
-async def desk(folder: Path, signer: Signer) -> AsyncIterator[ServedBridge]:
+async def voting_bridge(folder: Path, signer: Signer) -> AsyncIterator[ServedBridge]:
     """A bridge that takes votes of this signer, and no token."""
     approvals = {"allow": [signer.entry()], "dry_run": True}
     http = {"listen": "127.0.0.1:0"}
@@ -70,7 +70,7 @@ async def test_a_signature_is_right_for_what_was_sent_and_for_nothing_else(way):
 async def test_a_bridge_takes_it_and_refuses_who_has_another_key(way, tmp_path: Path):
     command, signer = way
     stranger = Signer("orders", seed=2, ed25519=signer is ED25519)
-    async with desk(tmp_path, signer) as made:
+    async with voting_bridge(tmp_path, signer) as made:
         where = [EVENT_ID, ME, f"{made.http.base}/api/v1/approvals"]
         code, said = await ran(*command, *where, SEB_KEY=stranger.secret)
         assert code != 0

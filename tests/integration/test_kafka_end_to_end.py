@@ -31,15 +31,15 @@ POISON = (b"not json", b'{"eventId": 7}', b"[]", b"\xff\xfe", b"x" * 100_000)
 
 async def test_an_approval_of_kcat_starts_what_kcat_read_of(kafka: Broker, tmp_path: Path):
     events = Topic(kafka.bootstrap, await kafka.topic(3))
-    desk = Topic(kafka.bootstrap, await kafka.topic(2))
+    votes = Topic(kafka.bootstrap, await kafka.topic(2))
     async with kafka_stage(
-        tmp_path, kafka.bootstrap, events=events.name, approvals=desk.name
+        tmp_path, kafka.bootstrap, events=events.name, approvals=votes.name
     ) as at:
         await at.start()
         announce(at, "reboot")
         scheduled = (await events.until_told("scheduled"))["scheduled"]
         event = scheduled["key"]
-        await desk.write({"eventId": event, "approver": "orders"})
+        await votes.write({"eventId": event, "approver": "orders"})
         await until(lambda: posts(at), "the POST")
         told = await events.until_told("approval.granted", "started", "completed", of=event)
         assert await at.stop() == 0
@@ -58,24 +58,24 @@ async def test_an_approval_of_kcat_starts_what_kcat_read_of(kafka: Broker, tmp_p
 async def test_poison_is_passed_once_and_never_again(kafka: Broker, tmp_path: Path):
     kafka.must_be_real("it finds no record by its time, where a source begins")
     events = Topic(kafka.bootstrap, await kafka.topic())
-    desk = Topic(kafka.bootstrap, await kafka.topic())
+    votes = Topic(kafka.bootstrap, await kafka.topic())
     async with kafka_stage(
-        tmp_path, kafka.bootstrap, events=events.name, approvals=desk.name
+        tmp_path, kafka.bootstrap, events=events.name, approvals=votes.name
     ) as at:
-        at.configure(approvals=approvals(desk.name, answer_strays=True))
+        at.configure(approvals=approvals(votes.name, answer_strays=True))
         for body in POISON:
-            await desk.write(body)
+            await votes.write(body)
         event = announce(at, "reboot", started_for="10m")
         await at.start()
-        await desk.write({"eventId": event})
+        await votes.write({"eventId": event})
         await events.until_told("approval.granted")
-        assert checkpoints(at) == {f"{desk.name}/0": str(len(POISON) + 1)}
+        assert checkpoints(at) == {f"{votes.name}/0": str(len(POISON) + 1)}
         assert await at.stop() == 0
         await at.start()
         await at.until_said("approvals.connected")
-        await desk.write(b"one more")
+        await votes.write(b"one more")
         await until(
-            lambda: checkpoints(at)[f"{desk.name}/0"] == str(len(POISON) + 2), "the checkpoint"
+            lambda: checkpoints(at)[f"{votes.name}/0"] == str(len(POISON) + 2), "the checkpoint"
         )
         assert await at.stop() == 0
         assert len(posts(at)) == 1
@@ -89,9 +89,9 @@ async def test_a_bridge_that_never_met_its_broker_leaves_all_to_the_next(
 ):
     lone_kafka.must_be_real("it finds no record by its time, where a source begins")
     events = Topic(lone_kafka.bootstrap, await lone_kafka.topic())
-    desk = Topic(lone_kafka.bootstrap, await lone_kafka.topic())
+    votes = Topic(lone_kafka.bootstrap, await lone_kafka.topic())
     async with kafka_stage(
-        tmp_path, lone_kafka.bootstrap, events=events.name, approvals=desk.name
+        tmp_path, lone_kafka.bootstrap, events=events.name, approvals=votes.name
     ) as at:
         at.configure(stop_grace="500ms")
         await lone_kafka.kill(1)
@@ -102,7 +102,7 @@ async def test_a_bridge_that_never_met_its_broker_leaves_all_to_the_next(
         await at.until_said("approvals.unavailable")
         assert await at.stop() == 0
         await lone_kafka.restart(1)
-        await desk.write({"eventId": event, "approver": "orders"})
+        await votes.write({"eventId": event, "approver": "orders"})
         assert posts(at) == []
         await at.start()
         await events.until_told("scheduled", "approval.granted", "started", "completed", of=event)
@@ -112,7 +112,7 @@ async def test_a_bridge_that_never_met_its_broker_leaves_all_to_the_next(
 
 async def test_two_bridges_see_every_approval_and_one_acts(kafka: Broker, tmp_path: Path):
     events = Topic(kafka.bootstrap, await kafka.topic())
-    desk = Topic(kafka.bootstrap, await kafka.topic())
+    votes = Topic(kafka.bootstrap, await kafka.topic())
     vms = ["front-0", "front-1"]
     scenario = Scenario(vms=[VM(name=name) for name in vms])
     async with Simulator(scenario) as simulator, contextlib.AsyncExitStack() as stack:
@@ -125,7 +125,7 @@ async def test_two_bridges_see_every_approval_and_one_acts(kafka: Broker, tmp_pa
                         "source": {"endpoint": simulator.endpoints[name], "poll_interval": "200ms"},
                         "state_dir": str(tmp_path / name / "state"),
                         "sinks": {"bus": kafka_sink(kafka.bootstrap, events.name)},
-                        "approvals": approvals(desk.name, require="any", takeover_after="1s"),
+                        "approvals": approvals(votes.name, require="any", takeover_after="1s"),
                         "http": {"listen": None},
                     },
                 )
@@ -137,16 +137,16 @@ async def test_two_bridges_see_every_approval_and_one_acts(kafka: Broker, tmp_pa
             await each.until_said("approvals.connected")
         one = announce(first, "one", resources=vms)
         await events.until_told("scheduled", of=one)
-        await desk.write({"eventId": one, "approver": "orders"})
+        await votes.write({"eventId": one, "approver": "orders"})
         await events.until_told("approval.granted", of=one)
         await until(
-            lambda: checkpoints(first) == checkpoints(second) == {f"{desk.name}/0": "1"},
+            lambda: checkpoints(first) == checkpoints(second) == {f"{votes.name}/0": "1"},
             "both to have seen it",
         )
         two = announce(first, "two", resources=vms)
         await events.until_told("scheduled", of=two)
         await first.kill()
-        await desk.write({"eventId": two, "approver": "orders"})
+        await votes.write({"eventId": two, "approver": "orders"})
         await events.until_told("approval.granted", of=two)
         assert await second.stop() == 0
         assert [(post["vm"], post["eventIds"]) for post in posts(first)] == [

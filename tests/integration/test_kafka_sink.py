@@ -21,7 +21,7 @@ from support.kafka_config import PASSWORDS
 from support.kafka_proxy import Proxy, proxied
 from support.kafka_reader import read_topic
 from support.kcat import kcat_read
-from support.sink_contract import PATIENCE, FarSide, Leftovers, SinkContract, cancel, eventually
+from support.sink_contract import PATIENCE, Leftovers, Peer, SinkContract, cancel, eventually
 from support.token_server import granted, token_server
 
 from bridge.plugins import Place, Rejected, Unavailable
@@ -38,7 +38,7 @@ def settings(servers: str, topic: str, **more) -> KafkaSettings:
     )
 
 
-class KafkaFarSide(FarSide):
+class KafkaPeer(Peer):
     """A topic of its own on the broker, behind a proxy that can fail."""
 
     place = PLACE
@@ -77,16 +77,16 @@ class TestBinary(SinkContract):
     plugin = sink
 
     @pytest.fixture
-    async def far(self, kafka: Broker, proxy: Proxy):
-        return KafkaFarSide(kafka, proxy, await kafka.topic(3), "binary")
+    async def peer(self, kafka: Broker, proxy: Proxy):
+        return KafkaPeer(kafka, proxy, await kafka.topic(3), "binary")
 
 
 class TestStructured(SinkContract):
     plugin = sink
 
     @pytest.fixture
-    async def far(self, kafka: Broker, proxy: Proxy):
-        return KafkaFarSide(kafka, proxy, await kafka.topic(3), "structured")
+    async def peer(self, kafka: Broker, proxy: Proxy):
+        return KafkaPeer(kafka, proxy, await kafka.topic(3), "structured")
 
 
 async def send(made: KafkaSettings, cloudevents) -> list:

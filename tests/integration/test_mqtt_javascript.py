@@ -75,7 +75,7 @@ async def test_we_read_what_it_publishes_as_what_it_meant(mosquitto):
         {"type": "mqtt", "host": mosquitto.host, "port": mosquitto.port, "topic": topic}
         | {"trust": "transport", "client_id": topic.replace("/", "-")}
     )
-    asked = Listening("desk", {}, 0.0, lambda _: None)
+    asked = Listening("votes", {}, 0.0, lambda _: None)
     async with asyncio.timeout(20), approvals.open(settings, PLACE, asked) as deliveries:
         for message in written:
             user = [("user-property", *pair) for pair in message["userProperties"]]

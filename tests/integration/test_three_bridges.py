@@ -24,7 +24,7 @@ Bridges = dict[str, Stage]
 
 @contextlib.asynccontextmanager
 async def availability_set(
-    folder: Path, kafka: Broker, events: Topic, desk: Topic, version: str
+    folder: Path, kafka: Broker, events: Topic, votes: Topic, version: str
 ) -> AsyncGenerator[Bridges]:
     scenario = Scenario(vms=[VM(name=name) for name in VMS])
     async with Simulator(scenario) as simulator, contextlib.AsyncExitStack() as stack:
@@ -40,7 +40,7 @@ async def availability_set(
                     "file": file_sink(folder / name, "told"),
                 },
                 "approvals": approvals(
-                    desk.name, require="each-resource", takeover_after=STANDS_IN_AFTER[name]
+                    votes.name, require="each-resource", takeover_after=STANDS_IN_AFTER[name]
                 ),
                 "http": {"listen": None},
             }
@@ -54,9 +54,9 @@ def outcomes(at: Stage) -> list[tuple[str, str]]:
     return [(one["type"].split(".")[3], one["subject"]) for one in found]
 
 
-async def vote(desk: Topic, event: str, vm: str) -> None:
+async def vote(votes: Topic, event: str, vm: str) -> None:
     """The service on that VM is ready."""
-    await desk.write({"eventId": event, "resource": vm, "approver": f"service-of-{vm}"})
+    await votes.write({"eventId": event, "resource": vm, "approver": f"service-of-{vm}"})
 
 
 async def ready(bridges: Bridges) -> None:
@@ -69,8 +69,8 @@ async def test_each_vm_is_waited_for_and_the_next_bridge_takes_over_from_a_dead_
     kafka: Broker, tmp_path: Path, version: str
 ):
     events = Topic(kafka.bootstrap, await kafka.topic())
-    desk = Topic(kafka.bootstrap, await kafka.topic())
-    async with availability_set(tmp_path, kafka, events, desk, version) as bridges:
+    votes = Topic(kafka.bootstrap, await kafka.topic())
+    async with availability_set(tmp_path, kafka, events, votes, version) as bridges:
         first, second, third = bridges.values()
         world = first.world
         before_its_post = {"around_post": 1}
@@ -78,19 +78,19 @@ async def test_each_vm_is_waited_for_and_the_next_bridge_takes_over_from_a_dead_
         await ready(bridges)
 
         one = world.create(name="one", type="Reboot", notice="15m", resources=VMS[:2]).event.key
-        await vote(desk, one, "web-1")
+        await vote(votes, one, "web-1")
         await until(lambda: outcomes(first), "the first vote")
         await until(lambda: checkpoints(second) == checkpoints(third) != {}, "all to have read it")
         assert outcomes(first) == [("recorded", one)]
         assert posts(first) == []
-        await vote(desk, one, "web-0")
+        await vote(votes, one, "web-0")
         await until(lambda: len(outcomes(first)) == 2, "the grant")
         assert outcomes(first)[-1] == ("granted", one)
         assert world.find("one").status == "Started"
 
         two = world.create(name="two", type="Reboot", notice="15m", resources=VMS[1:]).event.key
         for vm in VMS[1:]:
-            await vote(desk, two, vm)
+            await vote(votes, two, vm)
         assert await second.ended() == -signal.SIGKILL, second.output()
         await until(lambda: ("granted", two) in outcomes(third), "the stand-in")
         await second.start()

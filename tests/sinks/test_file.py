@@ -15,7 +15,7 @@ import pytest
 from pydantic import ValidationError
 from support.cloudevents import LARGEST, batch, make
 from support.results import proved
-from support.sink_contract import FarSide, SinkContract, cancel, eventually
+from support.sink_contract import Peer, SinkContract, cancel, eventually
 
 from bridge.plugins import Place, Unavailable
 from sinks.file import FileSettings, sink
@@ -23,7 +23,7 @@ from sinks.file import FileSettings, sink
 DAY = 86400
 
 
-class Folder(FarSide):
+class Folder(Peer):
     """A file in a directory of its own; it goes down when something else stands in its place."""
 
     def __init__(self, path, monkeypatch):
@@ -66,7 +66,7 @@ class TestFile(SinkContract):
     keeps_a_thread = "a call into a file server that hangs cannot be taken back"
 
     @pytest.fixture
-    async def far(self, tmp_path, monkeypatch):
+    async def peer(self, tmp_path, monkeypatch):
         folder = Folder(tmp_path / "events.jsonl", monkeypatch)
         yield folder
         await folder.release()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.cloudevents import LARGEST, batch, make
-from support.sink_contract import FarSide, SinkContract, arrived, cancel, eventually
+from support.sink_contract import Peer, SinkContract, arrived, cancel, eventually
 
 from bridge.plugins import Place, Unavailable
 from sinks.stdout import StdoutSettings, sink
@@ -36,7 +36,7 @@ asyncio.run(main())
 """
 
 
-class Reader(FarSide):
+class Reader(Peer):
     """A named pipe for stdout, so that one reader can go away and another can come."""
 
     settings = StdoutSettings()
@@ -73,7 +73,7 @@ class Reader(FarSide):
 
 
 @pytest.fixture
-async def far(tmp_path, monkeypatch):
+async def peer(tmp_path, monkeypatch):
     reader = Reader(tmp_path / "pipe")
     await reader.up()
     with reader.path.open("w", encoding="ascii") as stdout:
@@ -94,8 +94,8 @@ class TestStdout(SinkContract):
     keeps_a_thread = "a write that its reader blocks cannot be taken back"
 
     @pytest.fixture
-    async def far(self, far):
-        return far
+    async def peer(self, peer):
+        return peer
 
 
 @contextmanager
@@ -110,51 +110,51 @@ async def send(cloudevents):
         return await deliver(cloudevents)
 
 
-async def test_each_line_is_the_body_as_it_is(far):
+async def test_each_line_is_the_body_as_it_is(peer):
     sent = batch(3)
     assert await send(sent) == [None] * 3
-    await arrived(far, sent)
-    assert far.got == b"".join(cloudevent.body + b"\n" for cloudevent in sent)
+    await arrived(peer, sent)
+    assert peer.got == b"".join(cloudevent.body + b"\n" for cloudevent in sent)
 
 
-async def test_a_line_cut_short_by_a_cancellation_is_finished_before_the_next_begins(far):
-    await far.stall()
+async def test_a_line_cut_short_by_a_cancellation_is_finished_before_the_next_begins(peer):
+    await peer.stall()
     stuck = asyncio.ensure_future(send([make(1, size=LARGEST), make(2, size=LARGEST)]))
-    await eventually(lambda: _full(far))
+    await eventually(lambda: _full(peer))
     await cancel(stuck)
     later = asyncio.ensure_future(send([make(3)]))
-    await far.release()
+    await peer.release()
     assert await later == [None]
-    await arrived(far, [make(3)])
-    assert [envelope["id"] for envelope in await far.received()] == [make(1).id, make(3).id]
+    await arrived(peer, [make(3)])
+    assert [envelope["id"] for envelope in await peer.received()] == [make(1).id, make(3).id]
 
 
-async def _full(far):
+async def _full(peer):
     """Whether no more than a page is free in the pipe: the writer is about to wait."""
-    waiting = int.from_bytes(fcntl.ioctl(far.end, termios.FIONREAD, b"\0" * 4), sys.byteorder)
+    waiting = int.from_bytes(fcntl.ioctl(peer.end, termios.FIONREAD, b"\0" * 4), sys.byteorder)
     return waiting > LARGEST - 8192
 
 
-async def test_a_line_cut_short_by_a_full_pipe_is_finished_before_the_next_begins(far):
+async def test_a_line_cut_short_by_a_full_pipe_is_finished_before_the_next_begins(peer):
     """Some programs make a shared stdout non-blocking; then a write takes what fits."""
     assert sys.__stdout__ is not None
     os.set_blocking(sys.__stdout__.fileno(), False)
-    await far.stall()
+    await peer.stall()
     big = batch(4, size=LARGEST)
     results = await send(big)
     assert results[0] is None or isinstance(results[0], Unavailable)
     assert "too slow" in str(results[-1])
-    await far.release()
-    await eventually(lambda: _empty(far))
+    await peer.release()
+    await eventually(lambda: _empty(peer))
     assert await send([make(9)]) == [None]
-    await arrived(far, [make(9)])
-    assert len(await far.received()) >= 2
+    await arrived(peer, [make(9)])
+    assert len(await peer.received()) >= 2
 
 
-async def _empty(far):
-    before = len(far.got)
+async def _empty(peer):
+    before = len(peer.got)
     await asyncio.sleep(0.02)
-    return before and len(far.got) == before
+    return before and len(peer.got) == before
 
 
 async def test_a_broken_pipe_says_that_its_reader_has_closed_it(monkeypatch):

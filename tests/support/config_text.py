@@ -1,6 +1,6 @@
 """Pieces of configuration files, as text, that several tests put together."""
 
-TAIL_SOURCE = "desk: {type: tail, path: /topic, trust: transport}"
+TAIL_SOURCE = "votes: {type: tail, path: /topic, trust: transport}"
 WHSEC = f"whsec_{'A' * 32}"
 MTLS = "tls: {certificate: a, key: b, client_ca: ca.pem}"
 

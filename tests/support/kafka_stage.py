@@ -23,7 +23,7 @@ def kafka_sink(servers: str, topic: str, **more: Any) -> Json:
 
 def approvals(topic: str, **more: Any) -> Json:
     """From the sink `bus`, by its connection."""
-    return {"from": {"desk": {"sink": "bus", "topic": topic, "trust": "transport"}}} | more
+    return {"from": {"votes": {"sink": "bus", "topic": topic, "trust": "transport"}}} | more
 
 
 @contextlib.asynccontextmanager

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from support.metadata_far_side import FarSide
+from support.canned_server import CannedServer
 
 from bridge.metadata.answers import Answer, SourceProblem
 from bridge.metadata.budget import Budget
@@ -25,13 +25,13 @@ def client(endpoint: str, version: str = "2020-07-01", **options: Any) -> Metada
     return Metadata(endpoint, version, **{"budget": Budget(limit=10_000), **options})
 
 
-async def fetched(answer: bytes | None, **far: Any) -> Answer | SourceProblem:
-    async with FarSide(answer, **far) as side, client(side.url) as metadata:
+async def fetched(answer: bytes | None, **more: Any) -> Answer | SourceProblem:
+    async with CannedServer(answer, **more) as server, client(server.url) as metadata:
         return await metadata.fetch()
 
 
-async def reason(answer: bytes | None, **far: Any) -> str:
-    problem = await fetched(answer, **far)
+async def reason(answer: bytes | None, **more: Any) -> str:
+    problem = await fetched(answer, **more)
     assert isinstance(problem, SourceProblem), problem
     assert problem.detail.endswith((".", "…"))
     return problem.reason

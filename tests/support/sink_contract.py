@@ -4,9 +4,9 @@ class TestMySink(SinkContract):
     plugin = sink
 
     @pytest.fixture
-    async def far(self):
-        async with my_far_side() as far:
-            yield far
+    async def peer(self):
+        async with my_peer() as peer:
+            yield peer
 """
 
 import asyncio
@@ -44,7 +44,7 @@ LOOK = 0.2
 TICK = 0.005
 
 
-class FarSide(ABC):
+class Peer(ABC):
     """The receiver of a sink's CloudEvents in a test: the real transport with a fake behind it."""
 
     settings: SinkSettings
@@ -76,7 +76,7 @@ class FarSide(ABC):
 
 
 class SinkContract:
-    """The tests. A subclass names its `plugin` and provides the fixture `far`."""
+    """The tests. A subclass names its `plugin` and provides the fixture `peer`."""
 
     plugin: ClassVar[SinkPlugin[Any]]
     cannot_reject: ClassVar[str | None] = None
@@ -85,198 +85,204 @@ class SinkContract:
     """Why one thread may outlive a canceled send, until the receiver continues."""
 
     @pytest.fixture
-    async def far(self):
-        raise AssertionError(f"{type(self).__name__} must provide the fixture far")
+    async def peer(self):
+        raise AssertionError(f"{type(self).__name__} must provide the fixture peer")
 
-    def test_it_is_found_by_its_type(self, far):
-        assert find_sink(far.settings.type) is self.plugin
+    def test_it_is_found_by_its_type(self, peer):
+        assert find_sink(peer.settings.type) is self.plugin
 
-    def test_its_settings_describe_themselves_and_refuse_unknown_keys(self, far):
-        assert isinstance(far.settings, self.plugin.settings)
-        assert far.settings.describe().strip()
-        assert "\n" not in far.settings.describe()
+    def test_its_settings_describe_themselves_and_refuse_unknown_keys(self, peer):
+        assert isinstance(peer.settings, self.plugin.settings)
+        assert peer.settings.describe().strip()
+        assert "\n" not in peer.settings.describe()
         properties = self.plugin.settings.model_json_schema()["properties"]
-        assert properties["type"]["const"] == far.settings.type
+        assert properties["type"]["const"] == peer.settings.type
         with pytest.raises(ValidationError, match="no_such_key"):
-            self.plugin.settings(type=far.settings.type, no_such_key=1)
+            self.plugin.settings(type=peer.settings.type, no_such_key=1)
 
-    async def test_every_cloudevent_of_a_batch_arrives_as_it_was_sent(self, far):
+    async def test_every_cloudevent_of_a_batch_arrives_as_it_was_sent(self, peer):
         sent = batch(20)
-        assert await self.attempt(far, sent) == [None] * 20
-        await arrived(far, sent)
+        assert await self.attempt(peer, sent) == [None] * 20
+        await arrived(peer, sent)
 
-    async def test_500_in_a_batch_all_arrive(self, far):
+    async def test_500_in_a_batch_all_arrive(self, peer):
         sent = batch(500)
-        assert await self.attempt(far, sent) == [None] * 500
-        await arrived(far, sent)
+        assert await self.attempt(peer, sent) == [None] * 500
+        await arrived(peer, sent)
 
-    async def test_a_cloudevent_of_64_kib_arrives_whole(self, far):
+    async def test_a_cloudevent_of_64_kib_arrives_whole(self, peer):
         sent = [make(size=LARGEST)]
         assert len(sent[0].body) == LARGEST
-        assert await self.attempt(far, sent) == [None]
-        await arrived(far, sent)
+        assert await self.attempt(peer, sent) == [None]
+        await arrived(peer, sent)
 
-    async def test_hostile_unicode_in_data_arrives_unchanged(self, far):
+    async def test_hostile_unicode_in_data_arrives_unchanged(self, peer):
         sent = [make(description=HOSTILE, resources=[HOSTILE], extra={HOSTILE: HOSTILE})]
-        assert await self.attempt(far, sent) == [None]
-        await arrived(far, sent)
+        assert await self.attempt(peer, sent) == [None]
+        await arrived(peer, sent)
 
-    async def test_several_batches_of_one_session_arrive_each_key_in_order(self, far):
+    async def test_several_batches_of_one_session_arrive_each_key_in_order(self, peer):
         sent = [[make(n, key="A"), make(n, key="B")] for n in range(5)]
-        async with asyncio.timeout(PATIENCE), self.plugin.open(far.settings, far.place) as send:
+        async with asyncio.timeout(PATIENCE), self.plugin.open(peer.settings, peer.place) as send:
             for pair in sent:
                 assert list(await send(pair)) == [None, None]
-        got = await arrived(far, [cloudevent for pair in sent for cloudevent in pair])
+        got = await arrived(peer, [cloudevent for pair in sent for cloudevent in pair])
         for column, key in enumerate("AB"):
             ids = [envelope["id"] for envelope in got if envelope["partitionkey"] == key]
             assert ids == [pair[column].id for pair in sent]
 
-    async def test_a_receiver_that_is_down_is_unavailable_and_says_why(self, far):
-        await far.down()
-        results = await self.attempt(far, batch(3))
+    async def test_a_receiver_that_is_down_is_unavailable_and_says_why(self, peer):
+        await peer.down()
+        results = await self.attempt(peer, batch(3))
         assert [type(result) for result in results] == [Unavailable] * 3
         assert all(str(result).strip() for result in results)
 
-    async def test_a_receiver_that_goes_down_between_batches_is_unavailable(self, far):
+    async def test_a_receiver_that_goes_down_between_batches_is_unavailable(self, peer):
         first, second = batch(2), batch(2, first=3)
         with contextlib.suppress(Unavailable):
-            async with asyncio.timeout(PATIENCE), self.plugin.open(far.settings, far.place) as send:
+            async with (
+                asyncio.timeout(PATIENCE),
+                self.plugin.open(peer.settings, peer.place) as send,
+            ):
                 assert list(await send(first)) == [None, None]
-                await arrived(far, first)
-                await far.down()
+                await arrived(peer, first)
+                await peer.down()
                 results = await send(second)
                 assert [type(result) for result in results] == [Unavailable] * 2
 
-    async def test_it_works_again_once_the_receiver_is_back(self, far):
+    async def test_it_works_again_once_the_receiver_is_back(self, peer):
         sent = batch(3)
-        await far.down()
-        assert None not in await self.attempt(far, sent)
-        await far.up()
-        assert await self.attempt(far, sent) == [None] * 3
-        await arrived(far, sent)
+        await peer.down()
+        assert None not in await self.attempt(peer, sent)
+        await peer.up()
+        assert await self.attempt(peer, sent) == [None] * 3
+        await arrived(peer, sent)
 
-    async def test_connected_twice_in_a_row_it_loses_nothing(self, far):
+    async def test_connected_twice_in_a_row_it_loses_nothing(self, peer):
         first, second = batch(3), batch(3, first=4)
-        assert await self.attempt(far, first) == [None] * 3
-        assert await self.attempt(far, second) == [None] * 3
-        await arrived(far, first + second)
+        assert await self.attempt(peer, first) == [None] * 3
+        assert await self.attempt(peer, second) == [None] * 3
+        await arrived(peer, first + second)
 
-    async def test_what_is_refused_is_rejected_and_its_neighbors_are_delivered(self, far):
+    async def test_what_is_refused_is_rejected_and_its_neighbors_are_delivered(self, peer):
         sent = batch(5)
         if self.cannot_reject is not None:
             assert self.cannot_reject.strip()
-            assert await self.attempt(far, sent) == [None] * 5
+            assert await self.attempt(peer, sent) == [None] * 5
             return
-        await far.refuse({sent[1].id, sent[4].id})
-        results = await self.attempt(far, sent)
+        await peer.refuse({sent[1].id, sent[4].id})
+        results = await self.attempt(peer, sent)
         expected = [None, Rejected, None, None, Rejected]
         assert [result and type(result) for result in results] == expected
         assert all(str(results[place]).strip() for place in (1, 4))
-        await arrived(far, [sent[0], sent[2], sent[3]])
+        await arrived(peer, [sent[0], sent[2], sent[3]])
 
-    async def test_its_check_passes_when_the_receiver_is_up_and_raises_when_it_is_not(self, far):
+    async def test_its_check_passes_when_the_receiver_is_up_and_raises_when_it_is_not(self, peer):
         if self.plugin.check is None:
-            assert None not in await self._down(far)
+            assert None not in await self._down(peer)
             return
         async with asyncio.timeout(PATIENCE):
-            assert (await self.plugin.check(far.settings, far.place)).strip()
-            assert await far.received() == []
-            await far.down()
+            assert (await self.plugin.check(peer.settings, peer.place)).strip()
+            assert await peer.received() == []
+            await peer.down()
             with pytest.raises(Unavailable):
-                await self.plugin.check(far.settings, far.place)
+                await self.plugin.check(peer.settings, peer.place)
 
-    async def test_after_leaving_it_nothing_is_left_running(self, far):
+    async def test_after_leaving_it_nothing_is_left_running(self, peer):
         before = Leftovers.now()
-        assert await self.attempt(far, batch(3)) == [None] * 3
+        assert await self.attempt(peer, batch(3)) == [None] * 3
         await before.settled()
 
-    async def test_canceled_at_any_moment_of_a_send_it_leaves_nothing_running(self, far):
+    async def test_canceled_at_any_moment_of_a_send_it_leaves_nothing_running(self, peer):
         before = Leftovers.now()
         for turns in range(12):
-            await canceled_after(turns, self.attempt(far, batch(3)))
+            await canceled_after(turns, self.attempt(peer, batch(3)))
         await before.settled()
         sent = batch(2, first=4)
-        assert await self.attempt(far, sent) == [None] * 2
-        await arrived(far, sent)
+        assert await self.attempt(peer, sent) == [None] * 2
+        await arrived(peer, sent)
 
-    async def test_canceled_while_the_receiver_stalls_it_leaves_nothing_running(self, far):
+    async def test_canceled_while_the_receiver_stalls_it_leaves_nothing_running(self, peer):
         before = Leftovers.now()
-        await far.stall()
-        stuck = asyncio.ensure_future(self.attempt(far, batch(50, size=LARGEST)))
+        await peer.stall()
+        stuck = asyncio.ensure_future(self.attempt(peer, batch(50, size=LARGEST)))
         await asyncio.wait({stuck}, timeout=0.2)
         await cancel(stuck)
         if self.keeps_a_thread is not None:
             assert len(before.threads()) <= 1
-            await far.release()
+            await peer.release()
         await before.settled()
-        await far.release()
+        await peer.release()
 
-    async def test_canceled_again_and_again_while_stalled_nothing_piles_up(self, far):
+    async def test_canceled_again_and_again_while_stalled_nothing_piles_up(self, peer):
         before = Leftovers.now()
-        await far.stall()
+        await peer.stall()
         for _ in range(3):
-            stuck = asyncio.ensure_future(self.attempt(far, batch(50, size=LARGEST)))
+            stuck = asyncio.ensure_future(self.attempt(peer, batch(50, size=LARGEST)))
             await asyncio.wait({stuck}, timeout=0.1)
             await cancel(stuck)
         assert len(before.threads()) <= (0 if self.keeps_a_thread is None else 1)
-        await far.release()
+        await peer.release()
         await before.settled()
         sent = batch(2, first=60)
-        assert await self.attempt(far, sent) == [None] * 2
-        await arrived(far, sent)
+        assert await self.attempt(peer, sent) == [None] * 2
+        await arrived(peer, sent)
 
-    async def test_canceled_while_entering_it_leaves_nothing_running(self, far):
+    async def test_canceled_while_entering_it_leaves_nothing_running(self, peer):
         before = Leftovers.now()
-        await far.stall()
-        entering = asyncio.ensure_future(self.attempt(far, []))
+        await peer.stall()
+        entering = asyncio.ensure_future(self.attempt(peer, []))
         await asyncio.wait({entering}, timeout=0.2)
         await cancel(entering)
-        await far.release()
+        await peer.release()
         for turns in range(12):
-            await canceled_after(turns, self.attempt(far, []))
+            await canceled_after(turns, self.attempt(peer, []))
         await before.settled()
 
-    async def test_a_send_does_not_block_the_event_loop(self, far):
+    async def test_a_send_does_not_block_the_event_loop(self, peer):
         async def sent() -> float:
-            sending = asyncio.ensure_future(self.attempt(far, batch(50)))
+            sending = asyncio.ensure_future(self.attempt(peer, batch(50)))
             lag = await longest_lag(sending, PATIENCE)
             assert sending.result() == [None] * 50
             return lag
 
         assert await least(sent) < HELD_UP
 
-    async def test_a_receiver_that_stalls_does_not_block_the_event_loop(self, far):
+    async def test_a_receiver_that_stalls_does_not_block_the_event_loop(self, peer):
         async def stalled() -> float:
-            await far.stall()
+            await peer.stall()
             try:
-                return await longest_lag(self.attempt(far, batch(50, size=LARGEST)), LOOK)
+                return await longest_lag(self.attempt(peer, batch(50, size=LARGEST)), LOOK)
             finally:
-                await far.release()
+                await peer.release()
 
         assert await least(stalled) < HELD_UP
 
-    async def attempt(self, far: FarSide, cloudevents: Sequence[CloudEvent]) -> list[Result]:
+    async def attempt(self, peer: Peer, cloudevents: Sequence[CloudEvent]) -> list[Result]:
         """Connect, send once and disconnect, as the bridge does: an exception means all unavailable."""
         try:
-            async with asyncio.timeout(PATIENCE), self.plugin.open(far.settings, far.place) as send:
+            async with (
+                asyncio.timeout(PATIENCE),
+                self.plugin.open(peer.settings, peer.place) as send,
+            ):
                 results = list(await send(cloudevents)) if cloudevents else []
         except Unavailable as error:
             return [error] * len(cloudevents)
         assert len(results) == len(cloudevents)
         return results
 
-    async def _down(self, far: FarSide) -> list[Result]:
-        await far.down()
-        return await self.attempt(far, batch(1))
+    async def _down(self, peer: Peer) -> list[Result]:
+        await peer.down()
+        return await self.attempt(peer, batch(1))
 
 
-async def arrived(far: FarSide, sent: Sequence[CloudEvent]) -> list[dict[str, Any]]:
+async def arrived(peer: Peer, sent: Sequence[CloudEvent]) -> list[dict[str, Any]]:
     """Wait until all of *sent* is there, equal to what was sent; return all that is there."""
     wanted = {cloudevent.id: cloudevent.envelope for cloudevent in sent}
     got: list[dict[str, Any]] = []
 
     async def complete() -> bool:
-        got[:] = await far.received()
+        got[:] = await peer.received()
         return wanted.keys() <= {envelope["id"] for envelope in got}
 
     await eventually(complete)

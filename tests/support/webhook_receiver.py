@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 from aiohttp import web
 from support.ports import free_ports
-from support.sink_contract import FarSide
+from support.sink_contract import Peer
 
 from bridge.plugins import Place
 from sinks.webhook import WebhookSettings
@@ -183,7 +183,7 @@ async def receiving(context: ssl.SSLContext | None = None, **more: Any) -> Async
         await receiver.down()
 
 
-class WebhookFarSide(FarSide):
+class WebhookPeer(Peer):
     """The receiver, for the suite that every sink passes."""
 
     def __init__(self, receiver: Receiver, **keys: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from bridge.cli.text import clock, printable
 from bridge.cli.voting.ballot import Ballot
 from bridge.core.cloudevent import short_type
-from bridge.policy.require import ANYBODY
+from bridge.policy.require import ANY_APPROVER
 
 _APPROVAL = "approval."
 _OVER = {
@@ -174,7 +174,7 @@ def _recorded(verdict: VoteResult, now: datetime) -> Iterable[str]:
         if verdict.drill:
             yield "a drill: Azure is not notified"
         return
-    if verdict.missing == ANYBODY:
+    if verdict.missing == ANY_APPROVER:
         yield "nobody has approved yet"
     elif verdict.missing:
         yield f"still missing: {', '.join(verdict.missing)}"

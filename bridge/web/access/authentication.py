@@ -13,7 +13,7 @@ from bridge.config import HttpSettings
 from bridge.policy.allow import certified
 from bridge.web.access import certificates
 from bridge.web.access.certificates import Certificate
-from bridge.web.access.tokens import ANYBODY, Caller, bearer, needed, who
+from bridge.web.access.tokens import ANONYMOUS, Caller, bearer, needed, who
 from bridge.web.context import WebContext
 from bridge.web.problems import ProblemDetails
 
@@ -53,7 +53,7 @@ class Authenticator:
         """Return the caller if it has permission; else raise the problem document for it."""
         http = self.context.runtime.config.http
         if request.path == _APPROVALS and request.method == "OPTIONS":
-            return ANYBODY
+            return ANONYMOUS
         if request.path == _APPROVALS and self._may_be_signed(request):
             return SIGNED
         presented = bearer(request.headers.get("Authorization"))
@@ -63,7 +63,7 @@ class Authenticator:
         if http.tokens or http.asks_for_certificates:
             return await self._by_token(_given(presented, http), request)
         if needed(request.method) == "read":
-            return ANYBODY
+            return ANONYMOUS
         raise ProblemDetails(
             403, "No token is configured (http.tokens), so HTTP is read-only here."
         )
@@ -92,7 +92,7 @@ class Authenticator:
             raise ProblemDetails(
                 401, "The client certificate has expired.", WWW_Authenticate=CHALLENGE
             )
-        if not shown.names_somebody:
+        if not shown.has_usable_subject:
             sentence = (
                 f"The client certificate needs a subject of 1 to {certificates.LONGEST} characters."
             )

@@ -33,7 +33,7 @@ class Certificate:
     until: float
 
     @property
-    def names_somebody(self) -> bool:
+    def has_usable_subject(self) -> bool:
         return 0 < len(self.subject) <= LONGEST
 
 

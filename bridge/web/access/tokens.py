@@ -25,7 +25,7 @@ class Caller:
     """The identity that a certificate proves; for a token, its name is looked up instead."""
 
 
-ANYBODY = Caller("anybody", "http", frozenset({"read"}))
+ANONYMOUS = Caller("anonymous", "http", frozenset({"read"}))
 """The caller on loopback while no token is configured."""
 
 

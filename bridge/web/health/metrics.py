@@ -81,7 +81,7 @@ def _source(source: SourceStatus, readings: Readings, moment: Moment) -> list[Fa
             "seb_notice_seconds", "histogram", "Time left when a scheduled event was first seen."
         ).add_histogram(source.notice),
     ]
-    problems = Family("seb_poll_problems_total", "counter", "Polls without a useful answer.")
+    problems = Family("seb_poll_problems_total", "counter", "Polls without a usable answer.")
     for reason, count in sorted(source.problems.items()):
         problems.add(count, reason=reason)
     transitions = Family("seb_transitions_total", "counter", "Transitions of scheduled events.")
@@ -95,7 +95,7 @@ def _ages(source: SourceStatus, moment: Moment) -> list[Family]:
     polled = Family("seb_poll_age_seconds", "gauge", "Time since the last poll ended.")
     if source.last_poll is not None:
         polled.add(max(0.0, moment.monotonic - source.last_poll))
-    good = Family("seb_source_good_age_seconds", "gauge", "Time since the last useful answer.")
+    good = Family("seb_source_good_age_seconds", "gauge", "Time since the last usable answer.")
     if (age := good_age(source, moment.wall)) is not None:
         good.add(age)
     skew = Family("seb_clock_skew_seconds", "gauge", "How far the local clock is ahead of Azure's.")

@@ -31,7 +31,7 @@ def test_certificates_that_prove_no_one_are_refused(problems, entry, http, said)
 
 def test_a_required_approver_may_be_a_sink_or_an_auto_rule(read, tail):
     allow = (
-        "allow: [{approver: a, via: desk}, {approver: b, via: http}, {approver: c, via: control}]"
+        "allow: [{approver: a, via: votes}, {approver: b, via: http}, {approver: c, via: control}]"
     )
     wanted = "require: {approvers: [a, b, c, auto, 'sink:drain']}"
     assert len(read(approvals(f"from: {{{TAIL_SOURCE}}}", allow, wanted)).approvals.allow) == 3
@@ -57,7 +57,7 @@ def test_rights_that_no_one_can_use_are_refused(problems, tail, keys, said):
 def test_check_warns_about_names_that_anyone_can_claim(read, tail):
     entries = f"{{approver: bare}}, {{approver: shut, via: http}}, {{approver: k, keys: [{{hmac: {WHSEC}}}]}}"
     claim = (
-        "Anyone who may publish to desk may vote as bare: "
+        "Anyone who may publish to votes may vote as bare: "
         "its entry requires no proof and names no via."
     )
 
@@ -73,7 +73,9 @@ def test_check_warns_about_names_that_anyone_can_claim(read, tail):
 
 def test_check_says_whose_votes_would_not_count(read, tail):
     bus = f"from: {{{TAIL_SOURCE}}}"
-    lost = "From desk, only signed approvals count, because the policy requires verified approvers."
+    lost = (
+        "From votes, only signed approvals count, because the policy requires verified approvers."
+    )
     assert lost in describe(read(approvals(bus, "require: {count: 2}")))
     assert lost not in describe(read(approvals(bus, "require: any")))
     nobody = (

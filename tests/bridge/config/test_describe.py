@@ -112,7 +112,7 @@ def test_approvals_are_described_in_sentences(read, tail):
     keys = (f"from: {{{TAIL_SOURCE}}}", "answer_strays: true", "dry_run: true", "require: any")
     said = describe(read(approvals(*keys)))
     assert (
-        "Approvals from desk are the lines of /topic; anyone who may publish there is trusted."
+        "Approvals from votes are the lines of /topic; anyone who may publish there is trusted."
         in said
     )
     assert "One approval is enough for all VMs of a scheduled event." in said
@@ -141,7 +141,7 @@ def test_rights_rules_and_reminders_are_described_in_sentences(read, tail):
     config = read(f"{approvals(*keys)[:-1]}, http: {http}}}")
     said = describe(config)
     for sentence in (
-        "Approvals from desk are the lines of /topic; each one must be signed.",
+        "Approvals from votes are the lines of /topic; each one must be signed.",
         "Accepts approvals over the control socket, and over HTTP with the token ops, and over HTTP if they are signed.",
         "orders may approve and hold, Freeze events, proved by its key.",
         "ops may approve and hold and release, for VMs like web*, for all VMs of an event together, via http only, proved by the token ops.",

@@ -68,7 +68,7 @@ def test_a_wrong_key_in_a_format_is_reported_with_its_line(problems):
 
 def test_a_source_is_read_by_its_own_plugin(read, tail):
     found = read(approvals(f"from: {{{TAIL_SOURCE}}}", "dry_run: true", "require: any"))
-    assert found.approvals.sources["desk"].path == Path("/topic")
+    assert found.approvals.sources["votes"].path == Path("/topic")
     assert found.approvals.dry_run
 
 
@@ -82,10 +82,10 @@ def test_a_source_may_use_only_the_connection_of_a_sink(read, monkeypatch):
     both = ApprovalPlugin(settings=Both, open=follow)
     monkeypatch.setattr(bridge.config.plugin_sections, "find_approvals", lambda kind: both)
     sinks = "{a: {type: file, path: /shared, required: false}}"
-    found = read(approvals("from: {desk: {sink: a, trust: transport}}", sinks=sinks))
-    assert found.approvals.sources["desk"] == Both(type="file", path="/shared", trust="transport")
-    own = "from: {desk: {sink: a, path: /own, trust: transport}}"
-    assert read(approvals(own, sinks=sinks)).approvals.sources["desk"].path == Path("/own")
+    found = read(approvals("from: {votes: {sink: a, trust: transport}}", sinks=sinks))
+    assert found.approvals.sources["votes"] == Both(type="file", path="/shared", trust="transport")
+    own = "from: {votes: {sink: a, path: /own, trust: transport}}"
+    assert read(approvals(own, sinks=sinks)).approvals.sources["votes"].path == Path("/own")
 
 
 def test_empty_sources_count_as_absent(read):

@@ -88,8 +88,8 @@ def test_a_drill_is_open_to_votes_but_invisible_to_the_poller(store):
     ended(store, "OVER")
     begin(store, drill(), [], NOW)
     assert set(store.load().tracked) == {"A"}
-    desk = open_to_votes(store)
-    assert (set(desk.tracked), set(desk.ended)) == ({"A", "D"}, {"OVER"})
+    found = open_to_votes(store)
+    assert (set(found.tracked), set(found.ended)) == ({"A", "D"}, {"OVER"})
     store.commit(tracking("B"), [], NOW)
     assert set(open_to_votes(store).tracked) == {"B", "D"}
 

@@ -7,8 +7,8 @@ import sys
 from datetime import UTC, datetime
 
 import pytest
+from support.canned_server import CannedServer, http
 from support.metadata_client import DOCUMENT, EVENT, QUIET, client, fetched
-from support.metadata_far_side import FarSide, http
 
 from bridge.core.model import Instance
 from bridge.metadata.answers import Accepted, Answer, SourceProblem
@@ -38,11 +38,11 @@ async def test_zero_bytes_and_unchanged_are_told_apart_from_a_document_without_e
 @pytest.mark.parametrize("slash", ["", "/"])
 async def test_the_url_header_and_version_are_what_azure_asks_for(slash):
     async with (
-        FarSide(http(body=QUIET)) as side,
-        client(side.url + slash, "2019-08-01") as metadata,
+        CannedServer(http(body=QUIET)) as server,
+        client(server.url + slash, "2019-08-01") as metadata,
     ):
         await metadata.fetch()
-    (request,) = side.requests
+    (request,) = server.requests
     assert request.method == "GET"
     assert request.target == "/metadata/scheduledevents?api-version=2019-08-01"
     assert request.headers["metadata"] == "true"
@@ -50,10 +50,10 @@ async def test_the_url_header_and_version_are_what_azure_asks_for(slash):
 
 
 async def test_an_approval_is_a_post_with_the_header_and_azures_own_spelling():
-    async with FarSide(http()) as side, client(side.url) as metadata:
+    async with CannedServer(http()) as server, client(server.url) as metadata:
         accepted = await metadata.approve([EVENT["EventId"], "B"], incarnation=5)
     assert accepted == Accepted()
-    (request,) = side.requests
+    (request,) = server.requests
     assert request.method == "POST"
     assert request.target == "/metadata/scheduledevents?api-version=2020-07-01"
     assert request.headers["metadata"] == "true"
@@ -65,35 +65,41 @@ async def test_an_approval_is_a_post_with_the_header_and_azures_own_spelling():
 @pytest.mark.parametrize("incarnation", [5, "5"], ids=["number", "text"])
 async def test_the_first_version_gets_the_incarnation_back_exactly_as_it_came(incarnation):
     first = {**DOCUMENT, "DocumentIncarnation": incarnation}
-    async with FarSide(http(body=first)) as side, client(side.url, "2017-03-01") as metadata:
+    async with (
+        CannedServer(http(body=first)) as server,
+        client(server.url, "2017-03-01") as metadata,
+    ):
         answer = await metadata.fetch()
         assert isinstance(answer, Answer)
         assert answer.document is not None
         await metadata.approve(["A"], answer.document.incarnation)
-    sent = json.loads(side.requests[1].body)
+    sent = json.loads(server.requests[1].body)
     assert sent == {"StartRequests": [{"EventId": "A"}], "DocumentIncarnation": incarnation}
 
 
 @pytest.mark.parametrize("version", ["2017-08-01", "2019-01-01", "2020-07-01"])
 async def test_no_later_version_gets_the_incarnation(version):
-    async with FarSide(http()) as side, client(side.url, version) as metadata:
+    async with CannedServer(http()) as server, client(server.url, version) as metadata:
         await metadata.approve(["A"], 5)
-    assert "DocumentIncarnation" not in json.loads(side.requests[0].body)
+    assert "DocumentIncarnation" not in json.loads(server.requests[0].body)
 
 
 async def test_the_first_version_without_an_incarnation_sends_none():
-    async with FarSide(http()) as side, client(side.url, "2017-03-01") as metadata:
+    async with CannedServer(http()) as server, client(server.url, "2017-03-01") as metadata:
         await metadata.approve(["A"])
-    assert "DocumentIncarnation" not in json.loads(side.requests[0].body)
+    assert "DocumentIncarnation" not in json.loads(server.requests[0].body)
 
 
 async def test_the_vm_is_asked_for_with_the_version_of_its_own_category():
     compute = {"compute": {"name": "web_0", "vmId": "7"}}
-    async with FarSide(http(body=compute)) as side, client(side.url, "2017-03-01") as metadata:
+    async with (
+        CannedServer(http(body=compute)) as server,
+        client(server.url, "2017-03-01") as metadata,
+    ):
         instance = await metadata.instance()
     assert instance == Instance(name="web_0", vm_id="7")
-    assert side.requests[0].target == "/metadata/instance?api-version=2021-02-01"
-    assert side.requests[0].headers["metadata"] == "true"
+    assert server.requests[0].target == "/metadata/instance?api-version=2021-02-01"
+    assert server.requests[0].headers["metadata"] == "true"
 
 
 class Silent:
@@ -114,8 +120,8 @@ async def test_the_first_answer_may_take_long_and_the_next_ones_may_not():
         return http(body=QUIET)
 
     async with (
-        FarSide(handler=slow) as side,
-        client(side.url, first_timeout=15, timeout=0.05, connect_timeout=0.2) as metadata,
+        CannedServer(handler=slow) as server,
+        client(server.url, first_timeout=15, timeout=0.05, connect_timeout=0.2) as metadata,
     ):
         assert isinstance(await metadata.fetch(), Answer)
         late = await metadata.fetch()
@@ -131,8 +137,8 @@ async def test_a_problem_does_not_end_the_patience_for_the_first_answer():
         return next(answers)
 
     async with (
-        FarSide(handler=updating) as side,
-        client(side.url, first_timeout=15, timeout=0.01, connect_timeout=0.2) as metadata,
+        CannedServer(handler=updating) as server,
+        client(server.url, first_timeout=15, timeout=0.01, connect_timeout=0.2) as metadata,
     ):
         got = [await metadata.fetch() for _ in range(3)]
     assert [isinstance(answer, Answer) for answer in got] == [False, False, True]
@@ -146,9 +152,9 @@ async def test_after_a_day_of_silence_there_is_patience_again():
         return http(body=QUIET)
 
     async with (
-        FarSide(handler=slow) as side,
+        CannedServer(handler=slow) as server,
         client(
-            side.url, first_timeout=15, timeout=0.01, connect_timeout=0.2, clock=lambda: now[0]
+            server.url, first_timeout=15, timeout=0.01, connect_timeout=0.2, clock=lambda: now[0]
         ) as metadata,
     ):
         assert isinstance(await metadata.fetch(), Answer)
@@ -161,8 +167,8 @@ async def test_after_a_day_of_silence_there_is_patience_again():
 async def test_a_slow_body_does_not_block_the_bridge_forever():
     head = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"
     async with (
-        FarSide(head, parts=[b" "] * 1000, pause=0.02) as side,
-        client(side.url, first_timeout=0.2, connect_timeout=0.5) as metadata,
+        CannedServer(head, parts=[b" "] * 1000, pause=0.02) as server,
+        client(server.url, first_timeout=0.2, connect_timeout=0.5) as metadata,
     ):
         problem = await metadata.fetch()
     assert isinstance(problem, SourceProblem)
@@ -170,9 +176,9 @@ async def test_a_slow_body_does_not_block_the_bridge_forever():
 
 
 async def test_a_redirect_is_a_problem_and_its_target_is_never_contacted():
-    async with FarSide(http(body=DOCUMENT)) as trap:
+    async with CannedServer(http(body=DOCUMENT)) as trap:
         answer = http(302, Location=f"{trap.url}/metadata/scheduledevents")
-        async with FarSide(answer) as side, client(side.url) as metadata:
+        async with CannedServer(answer) as server, client(server.url) as metadata:
             results = [
                 await metadata.fetch(),
                 await metadata.approve(["A"]),
@@ -185,39 +191,42 @@ async def test_a_redirect_is_a_problem_and_its_target_is_never_contacted():
 async def test_proxy_variables_in_the_environment_are_ignored(monkeypatch):
     for name in ("no_proxy", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
-    async with FarSide(http(body=DOCUMENT)) as trap, FarSide(http(body=QUIET)) as side:
+    async with CannedServer(http(body=DOCUMENT)) as trap, CannedServer(http(body=QUIET)) as server:
         for name in PROXIES:
             monkeypatch.setenv(name, trap.url)
-        async with client(side.url) as metadata:
+        async with client(server.url) as metadata:
             await metadata.fetch()
             await metadata.approve(["A"])
-    assert len(side.requests) == 2
+    assert len(server.requests) == 2
     assert trap.connections == 0
 
 
 async def test_cookies_are_not_kept():
     async with (
-        FarSide(http(body=QUIET, Set_Cookie="a=b")) as side,
-        client(f"http://localhost:{side.port}") as metadata,
+        CannedServer(http(body=QUIET, Set_Cookie="a=b")) as server,
+        client(f"http://localhost:{server.port}") as metadata,
     ):
         await metadata.fetch()
         await metadata.fetch()
-    assert "cookie" not in side.requests[1].headers
+    assert "cookie" not in server.requests[1].headers
 
 
 async def test_one_connection_serves_all_requests():
-    async with FarSide(http(body=QUIET)) as side, client(side.url) as metadata:
+    async with CannedServer(http(body=QUIET)) as server, client(server.url) as metadata:
         for _ in range(5):
             await metadata.fetch()
             await metadata.approve(["A"])
-    assert side.connections == 1
+    assert server.connections == 1
 
 
 async def test_a_connection_that_the_service_closed_meanwhile_is_opened_again():
-    async with FarSide(http(body=QUIET), hang_up=True) as side, client(side.url) as metadata:
+    async with (
+        CannedServer(http(body=QUIET), hang_up=True) as server,
+        client(server.url) as metadata,
+    ):
         for _ in range(3):
             assert isinstance(await metadata.fetch(), Answer)
-    assert side.connections == 3
+    assert server.connections == 3
 
 
 async def test_calls_never_overlap_and_waiting_is_no_connect_timeout():
@@ -225,12 +234,15 @@ async def test_calls_never_overlap_and_waiting_is_no_connect_timeout():
         await asyncio.sleep(0.05)
         return http(body=QUIET)
 
-    async with FarSide(handler=steady) as side, client(side.url, connect_timeout=0.25) as metadata:
+    async with (
+        CannedServer(handler=steady) as server,
+        client(server.url, connect_timeout=0.25) as metadata,
+    ):
         calls = [metadata.fetch() for _ in range(4)] + [metadata.approve(["A"]) for _ in range(4)]
         results = await asyncio.gather(*calls)
     assert [result for result in results if isinstance(result, SourceProblem)] == []
-    assert len(side.requests) == 8
-    assert side.at_once == 1
+    assert len(server.requests) == 8
+    assert server.at_once == 1
 
 
 async def test_an_approval_goes_before_all_reads_that_still_wait():
@@ -240,17 +252,17 @@ async def test_an_approval_goes_before_all_reads_that_still_wait():
         await go.wait()
         return http(body=QUIET)
 
-    async with FarSide(handler=gated) as side, client(side.url) as metadata:
+    async with CannedServer(handler=gated) as server, client(server.url) as metadata:
         reads = [asyncio.create_task(metadata.fetch()) for _ in range(10)]
         for _ in range(1000):
-            if side.requests:
+            if server.requests:
                 break
             await asyncio.sleep(0.005)
         approval = asyncio.create_task(metadata.approve(["A"]))
         await asyncio.sleep(0)
         go.set()
         await asyncio.gather(approval, *reads)
-    assert [request.method for request in side.requests].index("POST") == 1
+    assert [request.method for request in server.requests].index("POST") == 1
 
 
 async def test_polls_approvals_and_the_vm_share_one_budget():
@@ -265,7 +277,10 @@ async def test_polls_approvals_and_the_vm_share_one_budget():
         return http(body={**QUIET, "compute": {}})
 
     budget = Budget(clock=lambda: now[0], sleep=sleep)
-    async with FarSide(handler=stamped) as side, client(side.url, budget=budget) as metadata:
+    async with (
+        CannedServer(handler=stamped) as server,
+        client(server.url, budget=budget) as metadata,
+    ):
         calls = [
             call
             for _ in range(6)
@@ -278,10 +293,10 @@ async def test_polls_approvals_and_the_vm_share_one_budget():
 
 async def test_a_call_that_is_canceled_leaves_the_wire_to_the_next():
     silent = Silent()
-    async with FarSide(handler=silent) as side, client(side.url) as metadata:
+    async with CannedServer(handler=silent) as server, client(server.url) as metadata:
         call = asyncio.create_task(metadata.fetch())
         for _ in range(1000):
-            if side.requests:
+            if server.requests:
                 break
             await asyncio.sleep(0.005)
         call.cancel()

@@ -6,8 +6,8 @@ import socket
 import sys
 
 import pytest
+from support.canned_server import CannedServer, http
 from support.metadata_client import DOCUMENT, EVENT, QUIET, client, fetched, reason
-from support.metadata_far_side import FarSide, http
 
 from bridge.metadata.answers import Accepted, Answer, SourceProblem
 from bridge.metadata.client import LARGEST_BODY
@@ -15,7 +15,7 @@ from bridge.metadata.client import LARGEST_BODY
 
 async def test_a_status_that_is_an_error_is_a_problem_for_all_three_calls():
     answer = http(429, {"error": "slow down"}, Retry_After="3")
-    async with FarSide(answer) as side, client(side.url) as metadata:
+    async with CannedServer(answer) as server, client(server.url) as metadata:
         for problem in (
             await metadata.fetch(),
             await metadata.approve(["A"]),
@@ -71,12 +71,12 @@ async def test_a_body_of_a_mebibyte_is_read_and_one_byte_more_is_too_large():
 
 
 async def test_an_endless_body_is_cut_off():
-    endless = FarSide(b"HTTP/1.1 200 OK\r\n\r\n", parts=[b" " * 65536] * 1000)
-    async with endless as side, client(side.url) as metadata:
+    endless = CannedServer(b"HTTP/1.1 200 OK\r\n\r\n", parts=[b" " * 65536] * 1000)
+    async with endless as server, client(server.url) as metadata:
         problem = await metadata.fetch()
     assert isinstance(problem, SourceProblem)
     assert problem.reason == "too-large"
-    assert side.sent < 1000
+    assert server.sent < 1000
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,10 @@ async def test_no_garbage_on_the_wire_raises():
             raw[luck.randrange(len(raw))] = luck.randrange(256)
         return bytes(raw[: luck.randint(1, len(raw))])
 
-    async with FarSide(handler=garbled, hang_up=True) as side, client(side.url) as metadata:
+    async with (
+        CannedServer(handler=garbled, hang_up=True) as server,
+        client(server.url) as metadata,
+    ):
         for _ in range(150):
             assert isinstance(await metadata.fetch(), Answer | SourceProblem)
             assert isinstance(await metadata.approve(["A"]), Accepted | SourceProblem)

@@ -3,7 +3,7 @@ import socket
 from pathlib import Path
 
 import pytest
-from support.metadata_far_side import FarSide, http
+from support.canned_server import CannedServer, http
 
 from bridge.metadata import discovery
 from bridge.metadata.answers import Answer, SourceProblem
@@ -113,13 +113,13 @@ async def test_a_configured_url_is_taken_without_a_request():
 
 
 async def test_the_first_that_answers_with_a_document_wins(nobody):
-    async with FarSide(http(body=QUIET)) as side, FarSide(http(body=QUIET)) as other:
+    async with CannedServer(http(body=QUIET)) as server, CannedServer(http(body=QUIET)) as other:
         chosen, attempts = await discovered(
             Candidate(nobody, "well-known"),
-            Candidate(side.url, "route"),
+            Candidate(server.url, "route"),
             Candidate(other.url, "constant"),
         )
-    assert chosen == Candidate(side.url, "route")
+    assert chosen == Candidate(server.url, "route")
     assert [attempt.chosen for attempt in attempts] == [False, True]
     assert "No connection" in attempts[0].verdict
     assert attempts[1].verdict == "answered with a document"
@@ -127,16 +127,16 @@ async def test_the_first_that_answers_with_a_document_wins(nobody):
 
 
 async def test_a_probe_is_one_request_with_the_header():
-    async with FarSide(http(body=QUIET)) as side:
-        await discovered(Candidate(side.url, "well-known"))
-    (request,) = side.requests
+    async with CannedServer(http(body=QUIET)) as server:
+        await discovered(Candidate(server.url, "well-known"))
+    (request,) = server.requests
     assert request.headers["metadata"] == "true"
     assert request.target == "/metadata/scheduledevents?api-version=2020-07-01"
 
 
 async def test_an_empty_body_is_an_answer_too():
-    async with FarSide(http()) as side:
-        chosen, attempts = await discovered(Candidate(side.url, "constant"))
+    async with CannedServer(http()) as server:
+        chosen, attempts = await discovered(Candidate(server.url, "constant"))
     assert chosen is not None
     assert attempts[0].verdict == "answered with an empty body"
 
@@ -157,20 +157,26 @@ NAMES = ["400", "403", "404", "410", "429", "500", "302", "html", "304", "ssh", 
 
 @pytest.mark.parametrize("answer", ODD, ids=NAMES)
 async def test_whatever_the_well_known_address_answers_the_bridge_stays_with_it(answer):
-    async with FarSide(answer, hang_up=True) as side, FarSide(http(body=QUIET)) as other:
+    async with (
+        CannedServer(answer, hang_up=True) as server,
+        CannedServer(http(body=QUIET)) as other,
+    ):
         chosen, attempts = await discovered(
-            Candidate(side.url, "well-known"), Candidate(other.url, "constant")
+            Candidate(server.url, "well-known"), Candidate(other.url, "constant")
         )
-    assert chosen == Candidate(side.url, "well-known")
+    assert chosen == Candidate(server.url, "well-known")
     assert len(attempts) == 1
     assert other.connections == 0
 
 
 @pytest.mark.parametrize("answer", ODD, ids=NAMES)
 async def test_any_other_address_must_answer_like_the_endpoint(answer):
-    async with FarSide(answer, hang_up=True) as side, FarSide(http(body=QUIET)) as other:
+    async with (
+        CannedServer(answer, hang_up=True) as server,
+        CannedServer(http(body=QUIET)) as other,
+    ):
         chosen, attempts = await discovered(
-            Candidate(side.url, "route"), Candidate(other.url, "constant")
+            Candidate(server.url, "route"), Candidate(other.url, "constant")
         )
     assert chosen == Candidate(other.url, "constant")
     assert [attempt.chosen for attempt in attempts] == [False, True]
@@ -195,11 +201,11 @@ async def test_when_nothing_answers_there_is_no_winner_and_all_attempts_are_repo
 
 
 async def test_a_refused_candidate_is_reported_but_never_contacted():
-    async with FarSide(http(body=QUIET)) as side:
-        chosen, attempts = await discovered(Candidate(side.url, "lease x", refused=True))
+    async with CannedServer(http(body=QUIET)) as server:
+        chosen, attempts = await discovered(Candidate(server.url, "lease x", refused=True))
     assert chosen is None
     assert attempts[0].verdict.startswith("refused")
-    assert side.connections == 0
+    assert server.connections == 0
 
 
 async def test_probes_count_in_the_budget_of_the_bridge():
@@ -210,18 +216,18 @@ async def test_probes_count_in_the_budget_of_the_bridge():
         budget._recent.clear()
 
     budget = Budget(limit=2, sleep=sleep)
-    async with FarSide(http(404)) as side:
-        found = [Candidate(side.url, f"lease {number}") for number in range(3)]
+    async with CannedServer(http(404)) as server:
+        found = [Candidate(server.url, f"lease {number}") for number in range(3)]
         await discover("2020-07-01", found=found, budget=budget)
-    assert len(side.requests) == 3
+    assert len(server.requests) == 3
     assert len(waits) == 1
 
 
 async def test_a_canceled_search_ends():
-    async with FarSide(handler=lambda _: asyncio.sleep(20)) as side:
-        search = asyncio.create_task(discovered(Candidate(side.url, "well-known")))
+    async with CannedServer(handler=lambda _: asyncio.sleep(20)) as server:
+        search = asyncio.create_task(discovered(Candidate(server.url, "well-known")))
         for _ in range(1000):
-            if side.requests:
+            if server.requests:
                 break
             await asyncio.sleep(0.005)
         search.cancel()
@@ -242,6 +248,6 @@ async def test_by_default_candidates_come_from_this_machine(monkeypatch):
 
 
 async def test_the_real_probe_asks_the_candidate():
-    async with FarSide(http(body=QUIET)) as side:
-        answer = await asker("2020-07-01", Budget())(Candidate(side.url, "constant"))
+    async with CannedServer(http(body=QUIET)) as server:
+        answer = await asker("2020-07-01", Budget())(Candidate(server.url, "constant"))
     assert isinstance(answer, Answer)

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 from support.cloudevents import batch
-from support.sink_contract import FarSide, SinkContract, arrived
+from support.sink_contract import Peer, SinkContract, arrived
 
 from bridge.plugins.sinks import find_sink
 
@@ -19,7 +19,7 @@ cat > "$EVENT_CLOUDEVENT_ID.json" && echo "$EVENT_CLOUDEVENT_ID" >> arrived
 """
 
 
-class Script(FarSide):
+class Script(Peer):
     def __init__(self, folder):
         self.folder, self.program = folder, folder / "program"
         self.up_now()
@@ -58,12 +58,12 @@ class TestCommand(SinkContract):
     keeps_a_thread = "Python 3.11 has one for each process, which ends a moment after it"
 
     @pytest.fixture
-    async def far(self, tmp_path):
+    async def peer(self, tmp_path):
         return Script(tmp_path)
 
-    async def test_500_in_a_batch_all_arrive(self, far):
+    async def test_500_in_a_batch_all_arrive(self, peer):
         """The bridge never gives it more than `concurrency`; what is more waits for its turn."""
-        assert far.settings.largest_batch == 1
+        assert peer.settings.largest_batch == 1
         sent = batch(40)
-        assert await self.attempt(far, sent) == [None] * 40
-        await arrived(far, sent)
+        assert await self.attempt(peer, sent) == [None] * 40
+        await arrived(peer, sent)

@@ -8,7 +8,7 @@ import pytest
 from support.mosquitto import Mosquitto, must_be_ours
 from support.mosquitto_clients import Subscriber, mosquitto_sub
 from support.mqtt_proxy import MqttProxy, mqtt_proxied
-from support.sink_contract import FarSide, SinkContract
+from support.sink_contract import Peer, SinkContract
 
 from bridge.plugins import Place
 from sinks.mqtt import MqttSettings, sink
@@ -23,7 +23,7 @@ def broker(tmp_path_factory):
         yield broker
 
 
-class MqttFarSide(FarSide):
+class MqttPeer(Peer):
     """Topics of its own on the broker, behind a proxy that can fail."""
 
     def __init__(self, proxy: MqttProxy, topic: str, subscriber: Subscriber, **keys) -> None:
@@ -56,13 +56,13 @@ class Mqtt(SinkContract):
     keys: ClassVar[dict] = {}
 
     @pytest.fixture
-    async def far(self, broker):
+    async def peer(self, broker):
         mine = uuid4().hex
         async with (
             mqtt_proxied(broker.host, broker.port) as proxy,
             mosquitto_sub(broker, f"{mine}/open/#") as subscriber,
         ):
-            yield MqttFarSide(proxy, f"{mine}/open/{{subject}}", subscriber, **self.keys)
+            yield MqttPeer(proxy, f"{mine}/open/{{subject}}", subscriber, **self.keys)
 
 
 class TestVersion5(Mqtt):

@@ -5,9 +5,9 @@ from dataclasses import replace
 from uuid import UUID
 
 from aiohttp import web
+from support.canned_server import CannedServer, http
 from support.certificates import issue
 from support.cloudevents import batch
-from support.metadata_far_side import FarSide, http
 from support.splunk_sending import PLACE, configured, deliver
 from support.splunk_server import TOKEN, splunk_server
 
@@ -61,7 +61,7 @@ async def test_a_token_in_a_file_is_read_again_when_it_changes(server, tmp_path)
 
 
 async def test_it_goes_through_a_proxy():
-    async with FarSide(http(200, {"code": 0})) as proxy:
+    async with CannedServer(http(200, {"code": 0})) as proxy:
         keys = {"proxy": proxy.url, "insecure": True}
         async with sink.open(configured("http://splunk.example:8088", **keys), PLACE) as send:
             assert list(await send(batch(1))) == [None]

@@ -3,14 +3,14 @@
 from typing import ClassVar
 
 import pytest
-from support.sink_contract import FarSide, SinkContract
+from support.sink_contract import Peer, SinkContract
 from support.splunk_server import TOKEN, SplunkServer, Token, splunk_server
 
 from bridge.plugins import Place
 from sinks.splunk import SplunkSettings, sink
 
 
-class SplunkFarSide(FarSide):
+class SplunkPeer(Peer):
     place = Place({"vm_id": "vm-1"}, sink="siem")
 
     def __init__(self, server: SplunkServer, **keys) -> None:
@@ -42,10 +42,10 @@ class Splunk(SinkContract):
     keys: ClassVar[dict] = {}
 
     @pytest.fixture
-    async def far(self):
+    async def peer(self):
         async with splunk_server() as server:
             server.tokens[TOKEN] = Token(acknowledges=True)
-            yield SplunkFarSide(server, **self.keys)
+            yield SplunkPeer(server, **self.keys)
 
 
 class TestAccepted(Splunk):

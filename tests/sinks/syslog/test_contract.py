@@ -4,13 +4,13 @@ from uuid import uuid4
 
 import pytest
 from support.rsyslog import Rsyslog
-from support.sink_contract import FarSide, SinkContract
+from support.sink_contract import Peer, SinkContract
 
 from bridge.plugins import Place
 from sinks.syslog import SyslogSettings, sink
 
 
-class RsyslogFarSide(FarSide):
+class RsyslogPeer(Peer):
     """One process for all tests: each is another host to it."""
 
     place = Place({"vm_name": "web-1"}, sink="siem")
@@ -43,13 +43,13 @@ class Syslog(SinkContract):
 
 class TestTcp(Syslog):
     @pytest.fixture
-    async def far(self, rsyslog):
-        return RsyslogFarSide(rsyslog, address=rsyslog.address("tcp"))
+    async def peer(self, rsyslog):
+        return RsyslogPeer(rsyslog, address=rsyslog.address("tcp"))
 
 
 class TestTlsWithAConnectionForEachBatch(Syslog):
     @pytest.fixture
-    async def far(self, rsyslog, certificates):
+    async def peer(self, rsyslog, certificates):
         tls = {"ca": certificates.authority}
         address = rsyslog.address("tls")
-        return RsyslogFarSide(rsyslog, address=address, tls=tls, keep_connected=False)
+        return RsyslogPeer(rsyslog, address=address, tls=tls, keep_connected=False)

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 import pytest
 from support.sink_contract import SinkContract
-from support.webhook_receiver import WebhookFarSide, receiving
+from support.webhook_receiver import WebhookPeer, receiving
 
 from sinks.webhook import sink
 
@@ -14,9 +14,9 @@ class WebhookContract(SinkContract):
     keys: ClassVar[dict[str, str]] = {}
 
     @pytest.fixture
-    async def far(self):
+    async def peer(self):
         async with receiving() as receiver:
-            yield WebhookFarSide(receiver, **self.keys)
+            yield WebhookPeer(receiver, **self.keys)
 
 
 class TestSigned(WebhookContract):

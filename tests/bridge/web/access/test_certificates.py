@@ -82,6 +82,6 @@ def test_an_attribute_that_has_no_name_is_written_by_its_number(tmp_path):
 def test_a_certificate_without_a_subject_has_no_name(tmp_path):
     found = read(decoded(certificate(tmp_path / "one.pem")))
     assert found is not None
-    assert not found.names_somebody
+    assert not found.has_usable_subject
     assert found.until > datetime.now(UTC).timestamp()
     assert (read(None), read({})) == (None, None)

@@ -29,7 +29,7 @@ Handler = Callable[[Request], Awaitable[bytes | None]]
 
 
 @dataclass
-class FarSide:
+class CannedServer:
     """Gives `answer` to every request; None closes the connection, `hang_up` does so after it.
 
     `parts` follow the answer one by one, each after a `pause`.
