@@ -1,6 +1,6 @@
 """What differs between operating systems, under the same names for POSIX and Windows.
 
-Only this package checks which system it runs on.
+Only this package, and `sinks.command.groups`, check which system they run on.
 """
 
 import sys
@@ -16,13 +16,9 @@ if sys.platform == "win32":
         control_address,
         control_connector,
         default_state_dir,
-        end_group,
-        group_lives,
         lock,
         open_to_others,
-        own_group,
         peer_user,
-        plain_environment,
         private_directory,
         private_file,
         serve_control,
@@ -41,12 +37,8 @@ else:
         boot_id,
         config_file,
         default_state_dir,
-        end_group,
-        group_lives,
         lock,
         open_to_others,
-        own_group,
-        plain_environment,
         private_directory,
         private_file,
         signals,
@@ -61,14 +53,10 @@ __all__ = [
     "control_address",
     "control_connector",
     "default_state_dir",
-    "end_group",
-    "group_lives",
     "lock",
     "notify",
     "open_to_others",
-    "own_group",
     "peer_user",
-    "plain_environment",
     "private_directory",
     "private_file",
     "serve_control",

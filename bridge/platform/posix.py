@@ -12,7 +12,6 @@ from bridge.platform.errors import LOCK_FILE, refusal
 SYSTEM_STATE = Path("/var/lib/scheduled-events-bridge")
 CONFIG_FILE = Path("/etc/scheduled-events-bridge/config.yaml")
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _STOP = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -137,48 +136,3 @@ def signals(stop: Callable[[], object], reload: Callable[[], object]) -> Generat
         for number, handler in before.items():
             loop.remove_signal_handler(number)
             signal.signal(number, handler)
-
-
-def plain_environment() -> dict[str, str]:
-    """The variables that every program needs, and nothing else from our own environment."""
-    import pwd  # noqa: PLC0415  not everywhere
-
-    try:
-        home = pwd.getpwuid(os.getuid()).pw_dir
-    except KeyError:
-        home = "/"
-    return {"PATH": SEARCH_PATH, "LANG": "C.UTF-8", "HOME": home}
-
-
-def own_group() -> dict[str, bool]:
-    """Keyword arguments for `subprocess` that start a program in its own process group."""
-    return {"start_new_session": True}
-
-
-def end_group(leader: int, *, at_once: bool) -> None:
-    """Ask a program and all its children to end, or kill them."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(leader, signal.SIGKILL if at_once else signal.SIGTERM)
-
-
-def group_lives(leader: int) -> bool:
-    """Whether any process of the group is left after its leader has ended."""
-    try:
-        os.killpg(leader, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return _more_than_zombies(leader)
-
-
-def _more_than_zombies(group: int) -> bool:
-    """Whether a live process is left; without /proc, zombies count as alive."""
-    told = False
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):
-            state, _, its_group = path.read_text("latin-1").rpartition(")")[2].split()[:3]
-            told = True
-            if int(its_group) == group and state not in {"Z", "X"}:
-                return True
-    return not told

@@ -4,10 +4,9 @@ import asyncio
 import hashlib
 import os
 import signal
-import subprocess
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -133,39 +132,3 @@ def control_connector(address: str) -> "BaseConnector":
 def peer_user(end: object) -> None:
     """A pipe is open to its owner alone; Windows has no user numbers."""
     del end
-
-
-def plain_environment() -> dict[str, str]:
-    """Include SystemRoot: without it, not even a socket can be opened."""
-    root = os.environ.get("SYSTEMROOT", r"C:\Windows")
-    system = f"{root}\\System32"
-    return {
-        "SystemRoot": root,
-        "PATH": f"{system};{root};{system}\\WindowsPowerShell\\v1.0",
-        "PATHEXT": ".COM;.EXE;.BAT;.CMD",
-    }
-
-
-def own_group() -> dict[str, int]:
-    return {"creationflags": getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)}
-
-
-def end_group(leader: int, *, at_once: bool) -> None:
-    """Ask (works only with a console), or kill the whole process tree."""
-    if not at_once:
-        with suppress(OSError):
-            os.kill(leader, getattr(signal, "CTRL_BREAK_EVENT", signal.SIGTERM))
-        return
-    with suppress(OSError, subprocess.SubprocessError):
-        subprocess.run(  # noqa: S603  a number is no input
-            ["taskkill", "/T", "/F", "/PID", str(leader)],  # noqa: S607  where it is differs
-            check=False,
-            capture_output=True,
-            timeout=5,
-        )
-
-
-def group_lives(leader: int) -> bool:
-    """Always False: Windows cannot find processes that outlive their leader."""
-    del leader
-    return False

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 from bridge.common.errors import Gone, Misconfigured, Rejected, Unavailable
 from bridge.common.fields import Duration, Secret, Settings, Size, write_duration
-from bridge.common.strictjson import read_object
 from bridge.core.cloudevent import CloudEvent, class_id, kind_of
 from bridge.core.severity import Severity, severity
 from bridge.plugins.formats import (
@@ -45,7 +44,6 @@ from bridge.plugins.sources import (
 
 if TYPE_CHECKING:
     from bridge.common.signatures import Key, read_key, sign
-    from bridge.platform import end_group, group_lives, own_group, plain_environment
     from bridge.plugins.credentials.managed_identity import ManagedIdentity
     from bridge.plugins.credentials.oauth import OAuth
     from bridge.plugins.credentials.secrets import is_loopback, read_secret
@@ -85,16 +83,11 @@ __all__ = [
     "TokenSource",
     "Unavailable",
     "class_id",
-    "end_group",
-    "group_lives",
     "is_loopback",
     "kind_of",
     "open_format",
-    "own_group",
-    "plain_environment",
     "read_format",
     "read_key",
-    "read_object",
     "read_secret",
     "severity",
     "sign",
@@ -104,7 +97,6 @@ __all__ = [
 
 _LATE = {
     "bridge.common.signatures": ("Key", "read_key", "sign"),
-    "bridge.platform": ("end_group", "group_lives", "own_group", "plain_environment"),
     "bridge.plugins.credentials.managed_identity": ("ManagedIdentity",),
     "bridge.plugins.credentials.oauth": ("OAuth",),
     "bridge.plugins.credentials.secrets": ("is_loopback", "read_secret"),
@@ -114,7 +106,7 @@ _LATE = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import credentials, signatures and processes only when a plugin needs them: few do."""
+    """Import credentials and signatures only when a plugin needs them: few do."""
     for module, names in _LATE.items():
         if name in names:
             return getattr(import_module(module), name)

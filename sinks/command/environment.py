@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from bridge.plugins import CloudEvent, Unavailable, kind_of, plain_environment
+from bridge.plugins import CloudEvent, Unavailable, kind_of
+from sinks.command.groups import GROUPS
 from sinks.command.settings import CommandSettings
 
 LONGEST = 8192
@@ -37,7 +38,7 @@ def base_environment(settings: CommandSettings) -> dict[str, str]:
     for name, text in own.items():
         if "\0" in text:
             raise Unavailable(f"env: {name} contains a NUL character")
-    return {**plain_environment(), **own}
+    return {**GROUPS.environment(), **own}
 
 
 def variables(cloudevent: CloudEvent, now: float) -> dict[str, str]:

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
-from bridge.plugins import Unavailable, end_group, group_lives, own_group
+from bridge.plugins import Unavailable
+from sinks.command.groups import GROUPS
 from sinks.command.settings import GRACE, CommandSettings
 
 KEPT = 4000
@@ -107,7 +108,6 @@ async def _started(task: Task) -> tuple[asyncio.SubprocessTransport, _Child]:
 
 
 async def _start(task: Task) -> tuple[asyncio.SubprocessTransport, _Child]:
-    options: dict[str, Any] = own_group()
     return await asyncio.get_running_loop().subprocess_exec(
         _Child,
         *task.argv,
@@ -116,7 +116,7 @@ async def _start(task: Task) -> tuple[asyncio.SubprocessTransport, _Child]:
         stderr=asyncio.subprocess.STDOUT,
         env=dict(task.env),
         cwd=task.cwd,
-        **options,
+        **GROUPS.options(),
     )
 
 
@@ -142,7 +142,7 @@ async def _close(transport: asyncio.SubprocessTransport, child: _Child) -> None:
 
 async def _stop(leader: int, child: _Child) -> None:
     """Ask all processes to end; kill those that do not within a moment, or when canceled."""
-    end_group(leader, at_once=False)
+    GROUPS.end(leader, at_once=False)
     try:
         async with asyncio.timeout(GRACE):
             await asyncio.shield(child.exited)
@@ -150,7 +150,7 @@ async def _stop(leader: int, child: _Child) -> None:
     except TimeoutError:
         pass
     finally:
-        end_group(leader, at_once=True)
+        GROUPS.end(leader, at_once=True)
     with suppress(TimeoutError):
         await asyncio.wait_for(asyncio.shield(child.exited), GRACE)
 
@@ -158,6 +158,6 @@ async def _stop(leader: int, child: _Child) -> None:
 async def _left_by_all(leader: int) -> None:
     """The system does not report the end of a process that is not our child."""
     for _ in range(math.ceil(GRACE / _LOOK)):
-        if not group_lives(leader):
+        if not GROUPS.lives(leader):
             return
         await asyncio.sleep(_LOOK)

@@ -5,13 +5,13 @@ import json
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Any, Self
 from uuid import UUID, uuid5
 
 import aiohttp
 from yarl import URL
 
-from bridge.plugins import TLS, Place, Unavailable, read_object, read_secret
+from bridge.plugins import TLS, Place, Unavailable, read_secret
 from sinks import _http
 from sinks.splunk.errors import CollectorResponse, Outcome, indexed, judge, takes_token, unanswered
 from sinks.splunk.settings import SplunkSettings
@@ -97,4 +97,13 @@ async def _heard(response: aiohttp.ClientResponse) -> CollectorResponse:
             response.close()
             break
     retry_after = response.headers.get("Retry-After")
-    return CollectorResponse(response.status, read_object(bytes(body)), retry_after)
+    return CollectorResponse(response.status, _object(body), retry_after)
+
+
+def _object(body: bytes | bytearray) -> dict[str, Any]:
+    """The JSON object in an answer; an empty one if there is none."""
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}

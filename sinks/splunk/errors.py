@@ -11,7 +11,7 @@ from sinks import _http
 SLOW = 60.0
 """Seconds until the next try after an error that an operator has to fix."""
 _SUCCESS, _NO_DATA = 0, 5
-_TO_MEND = {
+_TO_FIX = {
     1: "the token is disabled",
     2: "it got no token",
     3: "it does not accept the form of the token",
@@ -105,7 +105,7 @@ def indexed(answer: CollectorResponse, *secrets: str) -> set[int]:
 
 def _not_now(answer: CollectorResponse, said: str) -> Unavailable:
     status = answer.status
-    why = _TO_MEND.get(-1 if answer.code is None else answer.code) or _BY_STATUS.get(status)
+    why = _TO_FIX.get(-1 if answer.code is None else answer.code) or _BY_STATUS.get(status)
     if why is not None and status < 500:
         return Unavailable(f"{why} ({said})", retry_after=SLOW)
     if 200 <= status < 400:

@@ -61,16 +61,3 @@ def test_windows_refuses_a_second_process_too(tmp_path, monkeypatch):
         pass
     with windows.lock(tmp_path):
         pass
-
-
-def test_windows_keeps_its_root_and_asks_for_the_whole_tree(monkeypatch):
-    monkeypatch.setenv("SYSTEMROOT", r"D:\Win")
-    told = windows.plain_environment()
-    assert told["SystemRoot"] == r"D:\Win"
-    assert told["PATH"].startswith(r"D:\Win\System32;")
-    asked: list[list[str]] = []
-    monkeypatch.setattr(subprocess, "run", lambda argv, **_: asked.append(argv))
-    windows.end_group(4711, at_once=True)
-    assert asked == [["taskkill", "/T", "/F", "/PID", "4711"]]
-    assert windows.own_group() == {"creationflags": 0}
-    assert not windows.group_lives(4711)
