@@ -25,7 +25,7 @@ class Proof:
 
 @dataclass(slots=True)
 class Verifier:
-    """Tries every key of every approver."""
+    """Tries the keys of one approver after another, until one matches."""
 
     _logged: float | None = None
 
@@ -35,7 +35,6 @@ class Verifier:
         """What the signature proves. An optional signature is ignored if no keys are configured."""
         if not must_sign and (not is_signed(headers) or not any(rule.keys for rule in allow)):
             return Proof()
-        found: list[Proof] = []
         why = "it is not signed"
         for rule in allow:
             try:
@@ -45,8 +44,8 @@ class Verifier:
             except Mismatch as error:
                 why = str(error)
                 continue
-            found.append(Proof(rule.approver, datetime.fromtimestamp(signed.timestamp, UTC)))
-        return found[0] if found else Refusal("unauthorized", why)
+            return Proof(rule.approver, datetime.fromtimestamp(signed.timestamp, UTC))
+        return Refusal("unauthorized", why)
 
     def _keys(self, rule: Allow) -> list[Key]:
         keys = []

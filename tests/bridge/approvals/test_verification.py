@@ -9,6 +9,7 @@ from support.bridge import cast_votes, counted, event_id
 from support.signing import Signer, wrapped
 
 from bridge.approvals.publisher import MOST_REFUSALS
+from bridge.common.signatures import Key
 from bridge.journal.votes import seen
 from bridge.plugins import Delivery
 from bridge.policy.message import APPROVE
@@ -85,6 +86,22 @@ async def test_on_a_signed_channel_unsigned_messages_neither_count_nor_use_up_id
     assert len(await cast_votes(bridge, event_id(two))) == 1, "a forger must not use up its id"
     await bridge.consider()
     assert len(two.posts()) == 1
+
+
+async def test_the_first_key_that_matches_ends_the_check(two, monkeypatch):
+    checks = []
+    made = Key.made
+
+    def counting(key, signature, content):
+        checks.append(key)
+        return made(key, signature, content)
+
+    monkeypatch.setattr(Key, "made", counting)
+    bridge = await two.bridge(allow=[ORDERS.entry(), Signer("stock", seed=4).entry()])
+    await bridge.intake.take(ORDERS.delivery(event_id(two)), "bus", must_sign=True)
+    assert len(checks) == 1
+    await bridge.intake.take(STRANGER.delivery(event_id(two)), "bus", must_sign=True)
+    assert len(checks) == 3
 
 
 async def test_a_signer_cannot_vote_under_another_name(two):

@@ -125,20 +125,44 @@ def test_headers_may_be_bytes_and_spelt_in_any_case():
     assert not is_signed(pairs[:2])
 
 
-def test_every_key_and_signature_is_tried_even_after_a_match():
-    tried: list[Any] = []
+class Counting:
+    """A key that counts how often it is asked, and recognizes one signature."""
 
-    class Watching:
-        version = "v1"
+    version = "v1"
 
-        def made(self, signature, content):
-            tried.append(signature)
-            return True
+    def __init__(self, recognizes: bytes = b"") -> None:
+        self.recognizes = recognizes
+        self.checks = 0
 
-    listed = sign([HMAC, OTHER[0]], MESSAGE, THEN, BODY)
-    keys: list[Any] = [Watching(), Watching()]
-    assert verify(keys, listed, BODY)
-    assert len(tried) == 4
+    def made(self, signature, content):
+        self.checks += 1
+        return signature == self.recognizes
+
+
+def listing(count: int) -> dict[str, str]:
+    made = [f"v1,{text(b'%d' % number)}" for number in range(count)]
+    return {**signed(), SIGNATURE: " ".join(made)}
+
+
+def test_only_the_first_four_signatures_of_a_message_are_checked():
+    keys: list[Any] = [Counting(b"4"), Counting()]
+    assert "none of the known keys" in refusal(listing(16), keys=keys)
+    assert [key.checks for key in keys] == [MOST_SIGNATURES, MOST_SIGNATURES] == [4, 4]
+    found: list[Any] = [Counting(b"3")]
+    assert verify(found, listing(16), BODY)
+
+
+def test_unreadable_signatures_count_towards_the_four():
+    key: Any = Counting(b"0")
+    crowded = {**listing(1), SIGNATURE: "v1,?? v9,?? x y " + listing(1)[SIGNATURE]}
+    assert "none of the known keys" in refusal(crowded, keys=[key])
+    assert key.checks == 0
+
+
+def test_the_first_match_ends_the_check():
+    keys: list[Any] = [Counting(), Counting(b"1"), Counting(b"0")]
+    assert verify(keys, listing(4), BODY)
+    assert [key.checks for key in keys] == [4, 2, 0]
 
 
 @pytest.mark.parametrize(
@@ -156,7 +180,6 @@ def test_every_key_and_signature_is_tried_even_after_a_match():
         ({TIMESTAMP: "\u0661"}, "webhook-timestamp"),
         ({TIMESTAMP: "9" * 12}, "webhook-timestamp"),
         ({SIGNATURE: "v1,x" * 2000}, "too long"),
-        ({SIGNATURE: "v1,eA== " * MOST_SIGNATURES}, "more than"),
         ({SIGNATURE: "v1,not base64"}, "none of the known keys"),
         ({SIGNATURE: "v1"}, "none of the known keys"),
         ({SIGNATURE: "v1,é"}, "none of the known keys"),
