@@ -1,6 +1,7 @@
 """What an HTTP answer of the metadata service means, as values; pure, never an exception."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -15,10 +16,15 @@ _MEANINGS = {
     400: ("bad-request", "it considers the request malformed; check source.api_version"),
     401: ("forbidden", ""),
     403: ("forbidden", ""),
-    404: ("not-found", "it has no scheduled events at this address; check source.endpoint"),
+    404: ("not-found", "it has no scheduled events at this address; is this an Azure VM?"),
     405: ("method-not-allowed", "it does not support this method; check source.endpoint"),
     410: ("updating", "it is being updated, which takes up to 70 seconds"),
     429: ("throttled", "the programs on this VM send more than 5 requests per second in total"),
+}
+_OF_POST = {400: "it considers the request malformed, or the scheduled event is gone"}
+_OF_INSTANCE = {
+    400: "it considers the request malformed",
+    404: "it has no instance metadata at this address; is this an Azure VM?",
 }
 _PROTOCOL = (
     "Azure's Metadata Security Protocol seems to be on and does not list this program; add the "
@@ -86,7 +92,7 @@ def read_document(reply: Reply, api_version: str) -> Answer | SourceProblem:
 
 
 def read_instance(reply: Reply) -> Instance | SourceProblem:
-    payload = _payload(reply)
+    payload = _payload(reply, _OF_INSTANCE)
     if isinstance(payload, SourceProblem):
         return payload
     try:
@@ -100,11 +106,12 @@ def read_accepted(reply: Reply) -> Accepted | SourceProblem:
     return Accepted(reply.date) if reply.status == 200 else problem(reply, posted=True)
 
 
-def problem(reply: Reply, *, posted: bool = False) -> SourceProblem:
-    """Explain a status in words, with the service's own message."""
+def problem(
+    reply: Reply, *, posted: bool = False, meanings: Mapping[int, str] | None = None
+) -> SourceProblem:
+    """Explain a status in words, with the service's own message; *meanings* go first."""
     reason, meaning = _meaning(reply.status)
-    if posted and reply.status == 400:
-        meaning = "it considers the request malformed, or the scheduled event is gone"
+    meaning = (_OF_POST if posted else meanings or {}).get(reply.status, meaning)
     said = _said(reply.body)
     parts = (f"The metadata service answered {reply.status}", meaning, said and f"it says: {said}")
     return SourceProblem(
@@ -164,9 +171,9 @@ class _Payload:
     value: object
 
 
-def _payload(reply: Reply) -> _Payload | SourceProblem:
+def _payload(reply: Reply, meanings: Mapping[int, str] | None = None) -> _Payload | SourceProblem:
     if reply.status != 200:
-        return problem(reply)
+        return problem(reply, meanings=meanings)
     if reply.broken is not None:
         return replace(reply.broken, date=reply.date)
     try:

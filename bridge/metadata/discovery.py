@@ -21,6 +21,7 @@ from bridge.metadata.leases import (
     routes_to_host,
 )
 
+NOT_FOUND = "no metadata service was found: is this an Azure VM?"
 WELL_KNOWN = "http://169.254.169.254"
 _HOST = IPv4Address("168.63.129.16")
 _LINK_LOCAL = IPv4Network("169.254.0.0/16")

@@ -11,7 +11,7 @@ from bridge.journal import Journal
 from bridge.metadata.answers import OUTDATED, Accepted, SourceProblem
 from bridge.metadata.budget import Budget
 from bridge.metadata.client import Metadata
-from bridge.metadata.discovery import discover
+from bridge.metadata.discovery import NOT_FOUND, discover
 from bridge.runtime.status import SourceStatus
 
 log = logging.getLogger(__name__)
@@ -69,8 +69,9 @@ async def locate(
         source.api_version, configured=configured, remembered=remembered, budget=budget
     )
     if found is None:
-        tried = "; ".join(f"{one.candidate.url} {one.verdict}" for one in attempts)
-        return SourceProblem("unreachable", tried)
+        tried = "; ".join(f"{one.candidate.url}: {one.verdict}" for one in attempts)
+        asked = f"{NOT_FOUND[0].upper()}{NOT_FOUND[1:]}"
+        return SourceProblem("unreachable", f"{asked} Tried {tried.rstrip('.')}.")
     if (found.url, found.origin) != (status.endpoint, status.origin):
         log.info("endpoint.found", extra={"url": found.url, "origin": found.origin})
     status.endpoint, status.origin = found.url, found.origin

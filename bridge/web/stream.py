@@ -64,7 +64,7 @@ async def stream(request: web.Request, journal: Journal, streams: Streams) -> we
     """Stream until the reader leaves, the reader stops reading, or the bridge stops."""
     with streams.place(request, journal) as news:
         cursor = Cursor(journal)
-        await cursor.begin(request.headers.get("Last-Event-ID"))
+        await cursor.begin(_text(request.headers.get("Last-Event-ID")))
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
         # A reader that left is not an error. One that does not read is dropped, and so are all
@@ -75,6 +75,11 @@ async def stream(request: web.Request, journal: Journal, streams: Streams) -> we
         if request.transport is not None:
             request.transport.abort()
     return response
+
+
+def _text(header: str | None) -> str | None:
+    """The header as SQLite takes it: bytes that are not UTF-8 match no id."""
+    return header and header.encode(errors="replace").decode()
 
 
 async def _talk(

@@ -14,7 +14,7 @@ from bridge.config.describe import describe
 from bridge.core.model import Instance
 from bridge.metadata.answers import SourceProblem
 from bridge.metadata.client import Metadata
-from bridge.metadata.discovery import discover
+from bridge.metadata.discovery import NOT_FOUND, discover
 from bridge.plugins import Place, SinkSettings, Unavailable
 from bridge.plugins.sinks import find_sink
 from bridge.runtime.identity import place
@@ -54,12 +54,12 @@ async def _prove(config: Config) -> AsyncIterator[tuple[bool, str]]:
     found, attempts = await discover(
         config.source.api_version, configured=None if configured == "auto" else configured
     )
+    if found is None:
+        yield False, f"{NOT_FOUND} If it is elsewhere, set source.endpoint"
     for one in attempts:
         tried = f"endpoint {one.candidate.url} ({one.candidate.origin}): {one.verdict}"
         yield one.chosen or found is not None, tried
-    if found is None:
-        yield False, "found no metadata service; set source.endpoint if it is elsewhere"
-    else:
+    if found is not None:
         async with Metadata(found.url, config.source.api_version) as metadata:
             yield _judge(await metadata.fetch(), "scheduled events can be read")
             known = await metadata.instance()

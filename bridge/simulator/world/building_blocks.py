@@ -3,11 +3,10 @@
 import difflib
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from bridge.common.fields import Duration, Settings, parse_duration
 
-EventType = Literal["Freeze", "Reboot", "Redeploy", "Preempt", "Terminate"]
 EventStatus = Literal["Scheduled", "Started"]
 
 MINIMUM_NOTICE: dict[str, float] = {
@@ -49,6 +48,16 @@ def _signed(value: object) -> float:
     return parse_duration(value)
 
 
+def _no_slip(name: str) -> str:
+    """Any type, for what Azure may add; but not one that is a known type with a slip in it."""
+    known = {each.casefold(): each for each in MINIMUM_NOTICE}
+    near = difflib.get_close_matches(name.casefold(), known, n=1, cutoff=0.9)
+    if near and name != known[near[0]]:
+        raise ValueError(f"{name!r} is not an event type; did you mean {known[near[0]]!r}?")
+    return name
+
+
+EventType = Annotated[str, Field(min_length=1), AfterValidator(_no_slip)]
 SignedDuration = Annotated[float, BeforeValidator(_signed)]
 VersionText = Annotated[str, BeforeValidator(str)]
 """An api-version; YAML reads an unquoted one as a date."""

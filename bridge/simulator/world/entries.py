@@ -77,7 +77,8 @@ def _description(plan: NewEvent) -> str:
     if plan.description is not None:
         return plan.description
     who = " as requested by authorized user" if plan.source == "User" else ""
-    return f"{DESCRIPTIONS[plan.type]}{who}."
+    what = DESCRIPTIONS.get(plan.type, f"Virtual machine is affected by {plan.type}")
+    return f"{what}{who}."
 
 
 def changed(event: ScheduledEvent, asked: Update) -> ScheduledEvent:

@@ -19,7 +19,8 @@ class RuleBroken(Refused):
 
 
 def notice_of(plan: NewEvent) -> float:
-    return MINIMUM_NOTICE[plan.type] if plan.notice is None else plan.notice
+    usual = MINIMUM_NOTICE.get(plan.type, MINIMUM_NOTICE["Reboot"])
+    return usual if plan.notice is None else plan.notice
 
 
 def check_notice(event_type: str, notice: float) -> None:

@@ -247,3 +247,19 @@ def test_a_sentence_is_one_short_line_that_can_be_written(text):
     assert len(line) <= 400
     assert len(line.splitlines()) == 1
     assert line.encode()
+
+
+def test_a_404_speaks_of_what_was_asked_for():
+    document = read_document(received(404, b""), "2020-07-01")
+    instance = read_instance(received(404, b""))
+    assert isinstance(document, SourceProblem)
+    assert isinstance(instance, SourceProblem)
+    assert "scheduled events" in document.detail
+    assert "scheduled events" not in instance.detail
+    assert "no instance metadata at this address" in instance.detail
+
+
+def test_a_refused_instance_request_does_not_blame_the_version_of_scheduled_events():
+    instance = read_instance(received(400, b""))
+    assert isinstance(instance, SourceProblem)
+    assert "source.api_version" not in instance.detail

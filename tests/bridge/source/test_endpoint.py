@@ -32,7 +32,10 @@ async def test_an_endpoint_that_cannot_be_found_is_looked_for_again(
     async with restarted(simulator, tmp_path / "journal.db", endpoint="auto") as bridge:
         assert not await bridge.poller.once()
         assert bridge.status.problem == "unreachable"
-        assert bridge.status.detail == "http://169.254.169.254 not there"
+        assert bridge.status.detail == (
+            "No metadata service was found: is this an Azure VM? "
+            "Tried http://169.254.169.254: not there."
+        )
         assert bridge.status.last_poll is not None
         await run_for(bridge.poller, lambda: bridge.status.last_good)
 

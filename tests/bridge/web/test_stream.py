@@ -204,3 +204,15 @@ async def test_a_stream_continues_while_the_journal_cannot_be_written_and_after(
 def test_a_body_of_several_lines_is_several_lines_of_data():
     event = CloudEvent("1", "t", "k", b'{\n"a":\r\n1}')
     assert encode(event) == b'id: 1\ndata: {\ndata: "a":\ndata: 1}\n\n'
+
+
+@pytest.mark.parametrize("last", [b"\xff", b"\xed\xa0\x80", b"caf\xe9"])
+async def test_a_last_id_that_is_not_text_is_one_that_the_journal_does_not_have(running, last):
+    [first] = await record(running, 1)
+    at = running.served.http
+    reader, writer = await asyncio.open_connection(at.host, at.port)
+    head = f"GET /api/v1/stream HTTP/1.1\r\nHost: {at}\r\nLast-Event-ID: ".encode()
+    writer.write(head + last + b"\r\n\r\n")
+    assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+    assert b"id: " + first.encode() in await reader.readuntil(b"data: ")
+    writer.close()

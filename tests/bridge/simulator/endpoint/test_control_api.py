@@ -81,7 +81,7 @@ async def test_the_feature_can_be_disabled(simulator, control):
 @pytest.mark.parametrize(
     ("method", "path", "body", "status", "sentence"),
     [
-        ("POST", "events", {"type": "Rebot"}, 400, "type: Input should be 'Freeze', "),
+        ("POST", "events", {"type": "Rebot"}, 400, "type: 'Rebot' is not an event type"),
         ("POST", "events", {"type": "Reboot", "notise": "1m"}, 400, "did you mean 'notice'?"),
         ("POST", "events", [], 409, "not a JSON object"),
         ("POST", "events", {"type": "Reboot", "notice": "1m"}, 409, "at least 15m, not 1m"),
@@ -99,3 +99,13 @@ async def test_a_wrong_call_is_answered_with_one_sentence(
     got, answer = await control(method, path, body)
     assert got == status
     assert sentence in answer["error"]
+
+
+async def test_an_event_of_a_type_that_nobody_knows_yet_is_created_and_announced(
+    simulator, control
+):
+    status, event = await control("POST", "events", {"type": "Teleport", "name": "t"})
+    assert (status, event["eventType"]) == (201, "Teleport")
+    async with aiohttp.ClientSession() as http:
+        [shown] = (await get_document(http, simulator.endpoint))["Events"]
+    assert shown["EventType"] == "Teleport"

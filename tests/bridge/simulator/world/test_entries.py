@@ -47,6 +47,14 @@ def test_a_description_says_who_asked_for_the_event(plan, description):
     assert begun(**plan).description == description
 
 
+def test_an_event_of_an_unknown_type_has_a_description_too():
+    event = begun(type="Teleport", source="User")
+    assert event.event_type == "Teleport"
+    assert event.description == (
+        "Virtual machine is affected by Teleport as requested by authorized user."
+    )
+
+
 def test_the_type_on_the_wire_may_be_unknown():
     assert begun(wire_type="Teleport").event_type == "Teleport"
 

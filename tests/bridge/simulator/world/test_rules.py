@@ -37,3 +37,10 @@ def test_without_strict_everything_is_allowed():
     for _ in range(12):
         world.create(type="Reboot", source="User", notice="1s")
     assert len(world.entries) == 12
+
+
+def test_an_unknown_type_gets_the_notice_of_a_reboot_unless_it_names_one():
+    world, _ = make_world(strict=True)
+    event, reboot = world.create(type="Teleport"), world.create(type="Reboot")
+    assert event.not_before == reboot.not_before
+    assert world.create(type="Teleport", notice="1s").not_before < reboot.not_before

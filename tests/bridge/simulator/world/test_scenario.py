@@ -53,10 +53,7 @@ def test_a_file_is_read_and_named_after_itself(tmp_path):
         ("vms: [{name: a}, {name: A}]", "f.yaml: two entries in vms have the same name"),
         (
             "script: [{create: {type: Rebot}}]",
-            (
-                "f.yaml: script.0.create.type: Input should be 'Freeze', 'Reboot', 'Redeploy', "
-                "'Preempt' or 'Terminate' (here it is 'Rebot')"
-            ),
+            "f.yaml: script.0.create.type: 'Rebot' is not an event type; did you mean 'Reboot'?",
         ),
         (
             "script: [{create: {type: Reboot, notice: 15 min}}]",
@@ -128,3 +125,12 @@ def test_the_first_vm_can_be_renamed_and_its_events_follow():
     assert [vm.name for vm in scenario.vms] == ["here", "front-1", "back-0"]
     assert scenario.script[0].create is not None
     assert scenario.script[0].create.resources == ["here", "front-1"]
+
+
+def test_a_script_creates_and_updates_events_of_types_that_nobody_knows_yet():
+    script = "[{create: {name: a, type: Teleport}}, {update: {event: a, type: Hibernate}}]"
+    scenario = parse(f"script: {script}", where="f.yaml", name="f")
+    assert scenario.script[0].create is not None
+    assert scenario.script[0].create.type == "Teleport"
+    assert scenario.script[1].update is not None
+    assert scenario.script[1].update.type == "Hibernate"
