@@ -89,7 +89,7 @@ def delivered(folder: Path) -> int:
 
 
 async def weigh(transitions: int, steps: int) -> list[float]:
-    """The bytes that it holds after each of so many equal parts of the transitions."""
+    """The bytes in use after each of so many equal parts of the transitions."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         async with endpoint() as at:

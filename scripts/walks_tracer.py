@@ -2,7 +2,7 @@
 """`seb run` under a profiler that notes which modules of `bridge` and `sinks` run, for `walks.py`.
 
 A module counts when a function of it is called or resumed. Imports, class bodies and comprehensions
-do not count. A module that holds only constants or dataclasses is not seen, because none of its own
+do not count. A module that has only constants or dataclasses is not seen, because none of its own
 functions run. At SIGUSR1 the modules are written to `seen.json` beside the configuration, in the
 order of their first calls, and forgotten.
 """
@@ -21,7 +21,7 @@ COMPREHENSIONS = {"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}
 
 
 class Tracer:
-    """Notes which modules are called, by first call; a signal makes it say so and begin anew."""
+    """Notes modules in the order of their first call; a signal writes the list and starts over."""
 
     def __init__(self, root: Path, file: Path) -> None:
         self._root = root

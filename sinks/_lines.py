@@ -117,7 +117,7 @@ class LineFile:
     def _due(self, status: os.stat_result, more: int) -> bool:
         """Whether to rotate before *more* bytes are written.
 
-        Time is cut into periods of `max_age` from 1970 on (1d: at midnight UTC), and a file holds
+        Time is cut into periods of `max_age` from 1970 on (1d: at midnight UTC), and a file has
         the writes of one. So the last write is enough, also after a restart. A birth time is not
         available everywhere, and the first CloudEvent's `time` may be old when a backlog goes out:
         each batch would then start a file, and `keep` would delete the backlog.

@@ -57,7 +57,7 @@ class FileSettings(SinkSettings):
     def describe(self) -> str:
         by = [word for word, on in (("size", self.max_size), ("age", self.max_age)) if on]
         rotated = f"rotated by {' and '.join(by)}, {self.keep} kept" if by else "never rotated"
-        return f"appends CloudEvents as {self.words} lines to {self.path} ({rotated})"
+        return f"appends CloudEvents as {self.words} lines to {self.path}, {rotated}"
 
 
 # A write that hangs outlives its session, and the next session must not overtake it.

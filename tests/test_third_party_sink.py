@@ -82,7 +82,7 @@ def test_it_stands_beside_our_own(site):
 
 def test_it_is_not_there_when_it_is_not_installed():
     with pytest.raises(
-        Misconfigured, match=r"there is no sink type 'notebook'; there are .*stdout"
+        Misconfigured, match=r"there is no sink type 'notebook'; choose from .*stdout"
     ):
         find_sink("notebook")
 
@@ -103,7 +103,7 @@ def test_a_third_party_format_works_in_its_own_sink_and_in_ours(site, tmp_path):
 
 
 def test_a_format_is_not_there_when_it_is_not_installed():
-    with pytest.raises(Misconfigured, match=r"there is no format type 'gist'; there are .*slack"):
+    with pytest.raises(Misconfigured, match=r"there is no format type 'gist'; choose from .*slack"):
         find_format("gist")
 
 

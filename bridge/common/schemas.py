@@ -27,7 +27,9 @@ def read(name: str) -> str:
     found = name if name in files else max(versions, key=_version, default=None)
     if found is None:
         nearest = difflib.get_close_matches(name, files, n=1)
-        hint = f"did you mean {nearest[0]}?" if nearest else f"there are {', '.join(sorted(files))}"
+        hint = (
+            f"did you mean {nearest[0]}?" if nearest else f"choose from {', '.join(sorted(files))}"
+        )
         raise LookupError(f"there is no schema {name!r}; {hint}")
     return files[found].read_text(encoding="utf-8")
 

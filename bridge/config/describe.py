@@ -1,6 +1,6 @@
 """Describe in sentences what a configuration does, for `seb check`; secrets by name only."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from bridge import platform
 from bridge.common.fields import write_duration
@@ -105,21 +105,20 @@ def _approvals(asked: ApprovalsSettings, http: HttpSettings) -> Iterator[str]:
 
 
 def _local(asked: ApprovalsSettings, http: HttpSettings) -> str:
-    channels = ["the control socket"]
+    channels = ["over the control socket"]
     names = [token.name for token in http.tokens if "approve" in token.scopes]
     if http.listen and names:
-        channels.append(f"HTTP with the token {' or '.join(names)}")
+        channels.append(f"over HTTP with the token {' or '.join(names)}")
     if http.listen and http.asks_for_certificates and asked.allow:
-        channels.append("HTTP with a client certificate whose subject is listed")
+        channels.append("over HTTP with a client certificate whose subject is listed")
     if http.listen and any(rule.keys and rule.via in (None, "http") for rule in asked.allow):
-        channels.append("HTTP if they are signed")
-    return f"Accepts approvals over {', and over '.join(channels)}."
+        channels.append("over HTTP if they are signed")
+    return f"Accepts approvals {_and(channels, ', and ')}."
 
 
 def _entry(rule: Allow) -> str:
-    parts = [f"{rule.approver} may {' and '.join(rule.decisions)}"]
-    if rule.event_types:
-        parts.append(f"{' or '.join(rule.event_types)} events")
+    what = f" {' or '.join(rule.event_types)} events" if rule.event_types else ""
+    parts = [f"{rule.approver} may {_and(rule.decisions)}{what}"]
     if rule.resources:
         parts.append(f"for VMs like {' or '.join(rule.resources)}")
     if rule.all_resources:
@@ -134,6 +133,11 @@ def _entry(rule: Allow) -> str:
     if proofs:
         parts.append(f"proved by {' or '.join(proofs)}")
     return f"{', '.join(parts)}."
+
+
+def _and(names: Sequence[str], last: str = " and ") -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return last.join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def _enough(require: Require) -> str:

@@ -153,7 +153,7 @@ def _each(kind: _Kind[S], data: Any) -> tuple[dict[str, S], list[ConfigProblem]]
 
 def _one(kind: _Kind[S], name: str, data: Any) -> S | list[ConfigProblem]:
     if not SINK_NAME.fullmatch(name):
-        rule = "name is up to 63 of a-z 0-9 . _ -, the first a-z or 0-9"
+        rule = "name has at most 63 characters of a-z 0-9 . _ - and begins with a-z or 0-9"
         return [ConfigProblem((), f"{kind.word}'s {rule}")]
     if isinstance(data, dict) and "sink" in data:
         return [ConfigProblem(("sink",), _bad_sink(data))]

@@ -142,7 +142,7 @@ def _or_null(definition: dict[str, Any]) -> dict[str, Any]:
 
 
 def _as_written(node: Any) -> Any:
-    """Write the defaults of durations and sizes as text, as in the file; models hold numbers.
+    """Write the defaults of durations and sizes as text, as in the file; models have numbers.
 
     Remove titles, which repeat the keys, and defaults of sections, which repeat those of the keys.
     """

@@ -31,7 +31,7 @@ REFUSED = Severity(syslog=4, cef=7, leef=7, ocsf=4, otel=13)
 UNDER_WAY = Severity(syslog=4, cef=7, leef=7, ocsf=4, otel=14)
 """A Reboot or Redeploy that has started."""
 BLIND = Severity(syslog=4, cef=5, leef=5, ocsf=3, otel=17)
-"""The metadata service does not answer usefully."""
+"""The metadata service gives no usable answer."""
 FINAL = Severity(syslog=3, cef=8, leef=8, ocsf=4, otel=17)
 """A Preempt or Terminate, or a vote that was forged or replayed."""
 TOO_LATE = Severity(syslog=2, cef=9, leef=9, ocsf=5, otel=18)

@@ -20,7 +20,7 @@ def report(
 ) -> _Json:
     """The whole report, as the API returns it.
 
-    *ballot* holds the current votes, used until the drill has stored its own; *history* is every
+    *ballot* has the current votes, used until the drill has stored its own; *history* is every
     CloudEvent about it, with its deliveries.
     """
     ballot = drill.ballot or ballot

@@ -107,7 +107,7 @@ class Journal:
         """Commit the document and its CloudEvents together; from here on, nothing is lost.
 
         Raises `SetAside` when the journal is no longer that of *generation*, by default the
-        current one: another file would hold the state without the CloudEvents before it.
+        current one: another file would have the state without the CloudEvents before it.
         """
         kept, expected = tuple(events), self.generation if generation is None else generation
 

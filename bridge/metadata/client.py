@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import time
 from collections.abc import Callable, Sequence
 from typing import Self
@@ -180,7 +181,7 @@ def _failure(error: Exception, url: str, status: int | None = None) -> SourcePro
         case aiohttp.ConnectionTimeoutError():
             reason, what = "unreachable", f"Nothing at {where} accepted the connection in time"
         case aiohttp.ClientConnectorError() | aiohttp.InvalidURL():
-            reason, what = "unreachable", f"No connection to {where}: {error}"
+            reason, what = "unreachable", f"No connection to {where}: {_why(error)}"
         case TimeoutError():
             reason, what = "timeout", f"The metadata service at {where} did not answer in time"
         case aiohttp.ClientPayloadError():
@@ -190,6 +191,13 @@ def _failure(error: Exception, url: str, status: int | None = None) -> SourcePro
         case _:
             reason, what = "not-http", f"The answer from {where} is not HTTP: {error}"
     return SourceProblem(reason, sentence(what), status=status)
+
+
+def _why(error: aiohttp.ClientError) -> str:
+    """The system's own words; asyncio and aiohttp put an address in their place."""
+    cause = getattr(error, "os_error", None) or OSError()
+    said = cause.strerror or str(error)
+    return os.strerror(cause.errno) if cause.errno and "Connect call failed" in said else said
 
 
 def _where(url: str) -> str:

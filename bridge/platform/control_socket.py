@@ -142,7 +142,7 @@ def _clear(path: Path) -> None:
             path.unlink(missing_ok=True)
             return
         except OSError as error:
-            raise AlreadyRunning(f"{path} does not answer, but a process holds it") from error
+            raise AlreadyRunning(f"{path} does not answer, but a process uses it") from error
     raise AlreadyRunning(f"a bridge already answers at {path}")
 
 

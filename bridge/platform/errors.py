@@ -1,4 +1,4 @@
-"""One process per state directory: the error, and the lock file that names the holder."""
+"""One process per state directory: the error, and the lock file that names the process."""
 
 from pathlib import Path
 

@@ -72,7 +72,7 @@ def open_to_others(path: Path) -> bool:
 
 @contextmanager
 def lock(state_dir: Path) -> Generator[None]:
-    """Hold *state_dir* for this process, or raise `AlreadyRunning`.
+    """Lock *state_dir* for this process, or raise `AlreadyRunning`.
 
     The kernel releases the lock when the process ends, in any way. The file stays: deleting it
     would let two processes lock two files of one name. Raises OSError when it cannot be written.
@@ -98,7 +98,7 @@ def lock(state_dir: Path) -> Generator[None]:
 
 
 def _write_pid(descriptor: int) -> None:
-    """Write who holds the lock. The lock works without it, so a full disk does not matter."""
+    """Write our process id. The lock works without it, so a full disk does not matter."""
     with suppress(OSError):
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)

@@ -24,8 +24,9 @@ def find(group: str, word: str, kind: str, wanted: type[P]) -> P:
         installed.cache_clear()
         known = installed(group)
     if kind not in known:
-        there_are = ", ".join(sorted(known)) or "none: install the package (pip install -e .)"
-        raise Misconfigured(f"there is no {word} type {kind!r}; there are {there_are}")
+        names = ", ".join(sorted(known))
+        hint = f"choose from {names}" if known else "install the package (pip install -e .)"
+        raise Misconfigured(f"there is no {word} type {kind!r}; {hint}")
     try:
         plugin = known[kind].load()
     except (ImportError, AttributeError) as error:

@@ -85,6 +85,6 @@ def format_data(written: object) -> Mapping[str, Any]:
     """The value of `format`, as a mapping with a type."""
     data = {"type": written} if isinstance(written, str) else written
     if not isinstance(data, Mapping) or not isinstance(data.get("type"), str):
-        there_are = ", ".join(sorted(installed_formats()))
-        raise Misconfigured(f"must be a format's name, or {{type: NAME, …}}; there are {there_are}")
+        names = ", ".join(sorted(installed_formats()))
+        raise Misconfigured(f"must be a format's name, or {{type: NAME, …}}; choose from {names}")
     return data

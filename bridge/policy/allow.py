@@ -96,12 +96,12 @@ class Allow(Settings):
 
 
 def named(allow: Iterable[Allow], token: str) -> str:
-    """The holder of a token: the approver whose entry names it, else the token's name."""
+    """Who presents a token: the approver whose entry names it, else the token's name."""
     return next((rule.approver for rule in allow if rule.token == token), token)
 
 
 def certified(allow: Sequence[Allow], subject: str) -> str | None:
-    """The holder of a certificate: the approver whose entry names its subject, else None."""
+    """Who presents a certificate: the approver whose entry names its subject, else None."""
     for rule in allow:
         if rule.certificate == subject:
             return rule.approver

@@ -33,14 +33,18 @@ class Auto(Settings):
 
     def __str__(self) -> str:
         """Finish the sentence "Automatically approves …"."""
-        parts = [
-            f"whose source is {self.event_source}" if self.event_source else None,
-            f"of type {self.event_type}" if self.event_type else None,
-            None if self.max_duration is None else _takes(self.max_duration),
-            f"on VMs like {' or '.join(self.resources)}" if self.resources else None,
+        which = [
+            f"whose source is {self.event_source}" if self.event_source else "",
+            "" if self.max_duration is None else _takes(self.max_duration),
         ]
-        whom = "all its VMs" if self.all_resources else "this VM"
-        return f"scheduled events {', '.join(part for part in parts if part)} (for {whom})"
+        parts = [
+            "scheduled events",
+            f"of type {self.event_type}" if self.event_type else "",
+            " and ".join(filter(None, which)),
+        ]
+        where = f", on VMs like {' or '.join(self.resources)}" if self.resources else ""
+        whom = "all VMs of the event" if self.all_resources else "this VM"
+        return f"{' '.join(filter(None, parts))}{where} (for {whom})"
 
 
 def _takes(seconds: float) -> str:

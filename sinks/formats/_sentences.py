@@ -138,7 +138,7 @@ def _due(story: Story) -> tuple[str, str]:
     when = f" at {story.due}" if story.due else ""
     return (
         f"{story.what} waits for approval",
-        f"The {story.what} still waits for {waits}. Azure goes ahead{when} all the same.",
+        f"The {story.what} still waits for {waits}. Azure goes ahead{when} anyway.",
     )
 
 

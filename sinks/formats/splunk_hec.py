@@ -49,7 +49,7 @@ def _encode(settings: SplunkHecSettings, cloudevent: CloudEvent) -> bytes:
 
 
 def _fields(news: News) -> dict[str, Any]:
-    """Fields at index time are flat and hold text; a list is a field with several values."""
+    """Fields at index time are flat and contain text; a list is a field with several values."""
     names = [cut(name, _LONGEST) for name in news.names("resources")[:_MOST_NAMES]]
     about_event = news.family in {"transition", "approval"}
     return {

@@ -82,10 +82,8 @@ def _check_names(parsed: Parsed, variables: frozenset[str]) -> None:
         raise Faulty("there is no other template to include, import or extend")
     for name in sorted(find_undeclared_variables(parsed) - variables - set(_GLOBALS)):
         near = difflib.get_close_matches(name, sorted(variables), n=1)
-        there_are = (
-            f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(variables))}"
-        )
-        raise Faulty(f"{name}: unknown variable; {there_are}")
+        hint = f"did you mean {near[0]}?" if near else f"choose from {', '.join(sorted(variables))}"
+        raise Faulty(f"{name}: unknown variable; {hint}")
 
 
 def _json(value: Any) -> _Written:

@@ -18,7 +18,7 @@ from sinks.kafka.connection import Connector, abort, use_connector
 LARGEST_FETCH = 4 * 1024 * 1024
 LARGEST_OF_PARTITION = 1024 * 1024
 LONG_POLL = 2.0
-"""How long a broker may hold a fetch without records, in seconds."""
+"""How long a broker may delay a fetch without records, in seconds."""
 GRACE = 1.0
 """How long a consumer may take to stop, in seconds."""
 _ASK_AGAIN = 0.1
@@ -169,14 +169,14 @@ def behind(consumer: AIOKafkaConsumer, of: TopicPartition, end: int) -> int:
 
 
 async def find_unreadable(consumer: AIOKafkaConsumer) -> Unreadable | None:
-    """Where the consumer failed to decode a batch; None when it holds no batch.
+    """Where the consumer failed to decode a batch; None when it has no batch.
 
     The consumer does not say where the batch ends. So fetch it again, and read that undecoded.
     """
-    held: Mapping[TopicPartition, Any] = consumer._fetcher._records
-    if not held:
+    fetched: Mapping[TopicPartition, Any] = consumer._fetcher._records
+    if not fetched:
         return None
-    partition, result = next(iter(held.items()))
+    partition, result = next(iter(fetched.items()))
     offset: int = result._partition_records.next_fetch_offset
     client = consumer._client
     asked = (partition.topic, [(partition.partition, offset, LARGEST_OF_PARTITION)])

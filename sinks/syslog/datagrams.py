@@ -7,7 +7,7 @@ from typing import Any
 from sinks.syslog.settings import Address
 
 _PACE, _PAUSE = 32, 0.002
-"""Pause after this many: a receiver's buffer holds a few hundred and drops the rest."""
+"""Pause after this many: a receiver's buffer has space for a few hundred and drops the rest."""
 _ECHO = 0.05
 """How long to wait for the report that the port is closed."""
 

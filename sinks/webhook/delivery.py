@@ -110,9 +110,9 @@ class OpenSink:
             for place in message.places:
                 results[place] = result
 
-        held = self._held()
-        if held is not None:
-            note(held)
+        paused = self._paused()
+        if paused is not None:
+            note(paused)
             return
         note(Unavailable(f"{line.target.origin}: no answer within {self.limit:g} s"))
         result = await self._post(line, message)
@@ -122,7 +122,7 @@ class OpenSink:
             for each in alone(message, batch):
                 await self._settle(line, each, batch, results)
 
-    def _held(self) -> Unavailable | None:
+    def _paused(self) -> Unavailable | None:
         """Why nothing may be sent now."""
         now = time.monotonic()
         if self._halt is not None:

@@ -149,10 +149,10 @@ def test_what_cannot_work_is_refused_with_a_reason(path, keys, says):
 
 def test_it_describes_itself(path):
     assert settings("/a").describe() == (
-        "appends CloudEvents as JSON lines to /a (rotated by size and age, 7 kept)"
+        "appends CloudEvents as JSON lines to /a, rotated by size and age, 7 kept"
     )
     never = settings("/a", max_size="0B", max_age=0)
-    assert never.describe() == "appends CloudEvents as JSON lines to /a (never rotated)"
+    assert never.describe() == "appends CloudEvents as JSON lines to /a, never rotated"
 
 
 async def test_the_path_tells_vms_apart(tmp_path):

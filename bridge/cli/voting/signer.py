@@ -8,8 +8,8 @@ from bridge.common.signatures import Key, read_key, sign
 
 _LARGEST = 4096
 _NO_FILE = (
-    "--sign-with takes the name of a file that holds the key: every user of this machine can read "
-    "a command line, and the shell keeps it in its history"
+    "--sign-with takes the name of a file with the key: every user of this machine can read a "
+    "command line, and the shell keeps it in its history"
 )
 
 
@@ -43,6 +43,6 @@ class Signer:
         return sign([self.key], message_id, int(now), body)
 
     def wrapped(self, message_id: str, now: float, body: bytes) -> str:
-        """One line for a transport without headers: it holds the headers and the signed text."""
+        """One line for a transport without headers: it contains the headers and the signed text."""
         headers = self.headers(message_id, now, body)
         return json.dumps({**headers, "payload": body.decode()}) + "\n"

@@ -86,8 +86,8 @@ class Control:
             entry = self._world.find(event)
             self._world.approve([event])
         else:
-            there_are = ", ".join([*simple, "reschedule", "update", "approve"])
-            raise Unknown(f"there is no action {action!r}; there are {there_are}")
+            actions = ", ".join([*simple, "reschedule", "update", "approve"])
+            raise Unknown(f"there is no action {action!r}; choose from {actions}")
         return web.json_response(entry.facts())
 
     async def _list_faults(self, _: web.Request) -> web.Response:

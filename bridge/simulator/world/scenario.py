@@ -117,12 +117,12 @@ class Scenario(Part):
             if step.subject is not None and step.subject.casefold() not in known:
                 raise ValueError(
                     f"step {number} of script: no step creates {step.subject!r}; "
-                    f"there are {', '.join(sorted(known)) or 'none'}"
+                    f"choose from {', '.join(sorted(known)) or 'nothing'}"
                 )
             for name in (step.fault and step.fault.vms) or ():
                 if name.casefold() not in vms:
                     raise ValueError(
-                        f"step {number} of script: there is no VM {name!r}; there are "
+                        f"step {number} of script: there is no VM {name!r}; choose from "
                         f"{', '.join(vm.name for vm in self.vms)}"
                     )
         return self

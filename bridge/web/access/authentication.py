@@ -1,4 +1,4 @@
-"""Who may call over HTTP: holders of a token or certificate, and senders of signed votes."""
+"""Who may call over HTTP: callers with a token or certificate, and senders of signed votes."""
 
 import logging
 import time

@@ -1,4 +1,4 @@
-"""The metrics of the bridge. No label ever holds an EventId or a VM's name."""
+"""The metrics of the bridge. No label ever contains an EventId or a VM's name."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -42,7 +42,7 @@ def test_an_installed_package_brings_its_own(schemas):
 def test_an_unknown_name_suggests_the_nearest_or_lists_all(schemas):
     with pytest.raises(LookupError, match=r"no schema 'audti.v1'; did you mean audit\.v1"):
         contract.read("audti.v1")
-    with pytest.raises(LookupError, match=r"there are asyncapi, audit\.v1, "):
+    with pytest.raises(LookupError, match=r"choose from asyncapi, audit\.v1, "):
         contract.read("xyzzy")
 
 

@@ -99,7 +99,7 @@ def test_certificates_are_described_in_sentences(read, how, said):
     told = describe(
         read(f"{{approvals: {{allow: [{{approver: a, certificate: CN=x}}]}}, http: {{{http}}}}}")
     )
-    assert "a may approve and hold and release, proved by the certificate CN=x." in told
+    assert "a may approve, hold and release, proved by the certificate CN=x." in told
     assert f"Anyone with a certificate signed by ca.pem {said}" in told
     assert (
         "Accepts approvals over the control socket, "
@@ -142,12 +142,12 @@ def test_rights_rules_and_reminders_are_described_in_sentences(read, tail):
     said = describe(config)
     for sentence in (
         "Approvals from votes are the lines of /topic; each one must be signed.",
-        "Accepts approvals over the control socket, and over HTTP with the token ops, and over HTTP if they are signed.",
-        "orders may approve and hold, Freeze events, proved by its key.",
-        "ops may approve and hold and release, for VMs like web*, for all VMs of an event together, via http only, proved by the token ops.",
+        "Accepts approvals over the control socket, over HTTP with the token ops, and over HTTP if they are signed.",
+        "orders may approve and hold Freeze events, proved by its key.",
+        "ops may approve, hold and release, for VMs like web*, for all VMs of an event together, via http only, proved by the token ops.",
         "Nobody else may vote, on any channel.",
         "A scheduled event needs 2 different verified approvers.",
-        "Automatically approves scheduled events of type Freeze, that take at most 10s (for this VM).",
+        "Automatically approves scheduled events of type Freeze that take at most 10s (for this VM).",
         "While votes are missing, publishes approval.due 5m and 1m before notBefore.",
         "Accepts CloudEvents webhooks with approvals from e.example.",
     ):

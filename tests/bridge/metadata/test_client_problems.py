@@ -8,6 +8,7 @@ import sys
 import pytest
 from support.canned_server import CannedServer, http
 from support.metadata_client import DOCUMENT, EVENT, QUIET, client, fetched, reason
+from support.ports import free_ports
 
 from bridge.metadata.answers import Accepted, Answer, SourceProblem
 from bridge.metadata.client import LARGEST_BODY
@@ -24,6 +25,14 @@ async def test_a_status_that_is_an_error_is_a_problem_for_all_three_calls():
             assert isinstance(problem, SourceProblem)
             assert (problem.reason, problem.retry_after) == ("throttled", 3.0)
             assert "slow down" in problem.detail
+
+
+async def test_a_refused_connection_is_explained_in_words():
+    [port] = free_ports(1)
+    async with client(f"http://127.0.0.1:{port}") as metadata:
+        problem = await metadata.fetch()
+    assert isinstance(problem, SourceProblem)
+    assert problem.detail.endswith(": Connection refused.")
 
 
 async def test_an_error_status_counts_even_when_its_body_breaks_off():

@@ -13,7 +13,7 @@ def test_our_own_formats_are_installed_like_any_others():
 
 
 def test_the_error_for_an_unknown_format_lists_all_formats():
-    with pytest.raises(Misconfigured, match=r"no format type 'slak'; there are .*slack"):
+    with pytest.raises(Misconfigured, match=r"no format type 'slak'; choose from .*slack"):
         find_format("slak")
 
 
@@ -26,7 +26,7 @@ def test_a_format_is_written_as_its_name_or_as_a_mapping():
 
 @pytest.mark.parametrize("written", [None, 7, ["slack"], {}, {"type": 7}])
 def test_an_invalid_format_is_misconfigured(written):
-    with pytest.raises(Misconfigured, match=r"must be a format's name, or .*there are .*slack"):
+    with pytest.raises(Misconfigured, match=r"must be a format's name, or .*choose from .*slack"):
         format_data(written)
 
 

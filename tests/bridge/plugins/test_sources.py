@@ -15,7 +15,9 @@ def test_our_own_approval_sources_are_installed_like_any_others():
 
 
 def test_the_error_for_an_unknown_approval_source_lists_all_types():
-    with pytest.raises(Misconfigured, match=r"no approval source type 'kafak'; there are .*kafka"):
+    with pytest.raises(
+        Misconfigured, match=r"no approval source type 'kafak'; choose from .*kafka"
+    ):
         find_approvals("kafak")
 
 

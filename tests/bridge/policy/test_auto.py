@@ -86,8 +86,8 @@ def test_a_rule_without_a_condition_is_refused(keys):
 
 def test_each_rule_is_a_sentence():
     assert str(rule(event_type="Freeze", max_duration="10s")) == (
-        "scheduled events of type Freeze, that take at most 10s (for this VM)"
+        "scheduled events of type Freeze that take at most 10s (for this VM)"
     )
     assert str(rule(event_source="User", resources=["a*", "b"], all_resources=True)) == (
-        "scheduled events whose source is User, on VMs like a* or b (for all its VMs)"
+        "scheduled events whose source is User, on VMs like a* or b (for all VMs of the event)"
     )

@@ -187,7 +187,7 @@ def test_a_template_may_stand_in_a_file_and_counts_as_it_was_read(tmp_path):
         ({"template": "{% if %}"}, "the template, line 1: Expected an expression"),
         ({"template": "{{ id | shout }}"}, "the template, line 1: No filter named 'shout'"),
         ({"template": "{{ dta.x }}"}, "dta: unknown variable; did you mean data?"),
-        ({"template": "{{ xyzzy }}"}, "xyzzy: unknown variable; there are causationid, "),
+        ({"template": "{{ xyzzy }}"}, "xyzzy: unknown variable; choose from causationid, "),
         ({"template": "{% include 'x' %}"}, "no other template to include"),
         ({"template": "{% extends 'x' %}"}, "no other template to include"),
         ({"template": "{{ lipsum() }}"}, "lipsum: unknown variable"),

@@ -86,7 +86,7 @@ async def test_the_feature_can_be_disabled(simulator, control):
         ("POST", "events", [], 409, "not a JSON object"),
         ("POST", "events", {"type": "Reboot", "notice": "1m"}, 409, "at least 15m, not 1m"),
         ("POST", "events/none/cancel", None, 404, "no scheduled event 'none'"),
-        ("POST", "events/none/jump", None, 404, "no action 'jump'; there are cancel, start, "),
+        ("POST", "events/none/jump", None, 404, "no action 'jump'; choose from cancel, start, "),
         ("POST", "events/none/reschedule", {}, 400, "notice: Field required"),
         ("POST", "faults", {"kind": "empty", "count": 0}, 400, "count: "),
         ("GET", "truth?after=x", None, 409, "a number, not 'x'"),

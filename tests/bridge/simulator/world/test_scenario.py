@@ -77,11 +77,11 @@ def test_a_file_is_read_and_named_after_itself(tmp_path):
         ("script: [{repeat: 2, disable: true}]", "script.0: repeat is allowed only with create"),
         (
             "script: [{create: {type: Reboot, name: a}}, {cancel: b}]",
-            "f.yaml: step 2 of script: no step creates 'b'; there are a",
+            "f.yaml: step 2 of script: no step creates 'b'; choose from a",
         ),
         (
             "script: [{fault: {kind: empty, vms: [b]}}]",
-            "f.yaml: step 1 of script: there is no VM 'b'; there are vm-0",
+            "f.yaml: step 1 of script: there is no VM 'b'; choose from vm-0",
         ),
         ("script: [{fault: {kind: crash}}]", "script.0.fault.kind: Input should be 'status', "),
         (
