@@ -23,6 +23,7 @@ from bridge.runtime.status import Status
 log = logging.getLogger(__name__)
 
 HEAD_START = 1.0
+MOST_FILES = 65536
 
 
 async def run(config: Config, load: Load, *, once: bool = False) -> int:
@@ -30,6 +31,7 @@ async def run(config: Config, load: Load, *, once: bool = False) -> int:
     state_dir = config.state_dir or platform.default_state_dir()
     name = str(config.file or "built-in defaults")
     log.info("bridge.starting", extra={"config": name, "state_dir": str(state_dir)})
+    platform.raise_open_files(MOST_FILES)
     with _locked(state_dir):
         journal = Journal(state_dir / "journal.db")
         await journal.open()

@@ -130,7 +130,8 @@ async def audit_configuration(runtime: Runtime, why: str) -> None:
 def _listeners(config: Config) -> tuple[object, ...]:
     http = config.http
     stamps = http.tls.stamps() if http.tls else ()
-    return (http.listen, http.probes_listen, http.tls, stamps, config.control_group)
+    limits = (http.max_connections, config.control_group)
+    return (http.listen, http.probes_listen, http.tls, stamps, *limits)
 
 
 def _check_files(config: Config) -> None:

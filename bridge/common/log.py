@@ -9,9 +9,11 @@ import logging
 import math
 import re
 import sys
+import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
@@ -24,6 +26,8 @@ LEVELS = {
 LONGEST_VALUE = 1000
 MOST_ITEMS = 50
 _LONGEST_TRACEBACK = 8000
+_LONGEST_KEY = 200
+_MINUTE = 60.0
 _OWN = ("bridge", "sinks")
 _EVENT = re.compile(r"[a-z][a-z0-9_-]*(\.[a-z0-9_-]+)+")
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
@@ -47,6 +51,10 @@ def setup(level: str | None = None, *, stream: TextIO | None = None) -> None:
     root.setLevel(max(LEVELS[name], logging.WARNING))
     for own in _OWN:
         logging.getLogger(own).setLevel(LEVELS[name])
+    noisy = logging.getLogger("asyncio")
+    for known in [one for one in noisy.filters if isinstance(one, _Sparse)]:
+        noisy.removeFilter(known)
+    noisy.addFilter(_Sparse())
 
 
 def _is_terminal(stream: TextIO | None) -> bool:
@@ -60,6 +68,42 @@ class _Handler(logging.StreamHandler[TextIO]):
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  the base class's name
         del record
+
+
+@dataclass(slots=True)
+class Seldom:
+    """Answers at most once a minute, with the number of calls since the last answer."""
+
+    clock: Callable[[], float] = time.monotonic
+    _asked: int = 0
+    _next: float | None = None
+
+    def now(self) -> int | None:
+        self._asked += 1
+        if self._next is not None and self.clock() < self._next:
+            return None
+        count, self._asked, self._next = self._asked, 0, self.clock() + _MINUTE
+        return count
+
+
+class _Sparse(logging.Filter):
+    """Lets each message of a library through once a minute; `count` is how often it came.
+
+    asyncio repeats some of them as often as it can, such as when no file is left.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._known: dict[str, Seldom] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        words = str(record.msg).partition("\n")[0][:_LONGEST_KEY]
+        if words not in self._known and len(self._known) >= MOST_ITEMS:
+            del self._known[next(iter(self._known))]
+        count = self._known.setdefault(words, Seldom()).now()
+        if count is not None and count > 1:
+            record.count = count
+        return count is not None
 
 
 class _Text(logging.Formatter):

@@ -152,6 +152,9 @@ class HttpSettings(Settings):
     tokens: Annotated[tuple[TokenSettings, ...], BeforeValidator(_named)] = Field(
         (), description="secrets, or {name, token, scopes}"
     )
+    max_connections: int = Field(
+        256, ge=1, le=65536, description="for each address; any more are closed at once"
+    )
     webhook_origins: tuple[Line, ...] = Field(
         (), description="origins that may send approvals as CloudEvents webhooks"
     )

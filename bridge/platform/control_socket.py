@@ -6,6 +6,7 @@ import os
 import socket
 import stat
 import struct
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from aiohttp import BaseConnector
     from aiohttp.web import AppRunner, BaseSite
 
+ControlSite = Callable[["AppRunner", socket.socket, Callable[[], None]], "BaseSite"]
 SOCKET = "control.sock"
 # The limit is 108 bytes on Linux, elsewhere 104. Bridge and commands must agree on the path, so it
 # cannot depend on a variable such as TMPDIR.
@@ -51,23 +53,17 @@ def _group_id(name: str) -> int:
         raise ValueError(f"there is no group {name!r} on this machine") from None
 
 
-async def serve_control(runner: "AppRunner", address: str, group: str | None) -> "BaseSite":
+async def serve_control(
+    runner: "AppRunner", address: str, group: str | None, make_site: ControlSite
+) -> "BaseSite":
     """Serve *runner*'s application at *address*, for the owner and for *group*, if given.
 
-    Raises OSError when it cannot create the socket, and `AlreadyRunning` when a bridge answers.
+    *make_site* gets the socket, and what to call when it has stopped: that deletes the file. Raises
+    OSError when it cannot create the socket, and `AlreadyRunning` when a bridge answers.
     """
-    from aiohttp import web  # noqa: PLC0415  commands start faster without it
-
-    class Site(web.SockSite):
-        """A site that deletes its socket file when it stops."""
-
-        async def stop(self) -> None:
-            await super().stop()
-            _remove(address)
-
     group_id = None if group is None else _group_id(group)
     sock = _bound(Path(address), group_id)
-    site = Site(runner, sock)
+    site = make_site(runner, sock, lambda: _remove(address))
     await site.start()
     return site
 

@@ -136,3 +136,23 @@ def signals(stop: Callable[[], object], reload: Callable[[], object]) -> Generat
         for number, handler in before.items():
             loop.remove_signal_handler(number)
             signal.signal(number, handler)
+
+
+def raise_open_files(wanted: int) -> int:
+    """Let this process open *wanted* files, or as many as it may; return how many."""
+    import resource  # noqa: PLC0415  not everywhere
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    return open_files()
+
+
+def open_files() -> int:
+    """How many files this process may have open at the same time."""
+    import resource  # noqa: PLC0415  not everywhere
+
+    soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return 2**31 if soft == resource.RLIM_INFINITY else soft

@@ -112,8 +112,11 @@ def check_group(name: str) -> None:
     raise ValueError(f"{name!r} cannot be used: on Windows the control pipe has no group")
 
 
-async def serve_control(runner: "AppRunner", address: str, group: str | None) -> "BaseSite":
-    """Windows gives a new pipe to its owner, administrators and the system."""
+async def serve_control(
+    runner: "AppRunner", address: str, group: str | None, make_site: object
+) -> "BaseSite":
+    """Windows gives a new pipe to its owner, administrators and the system, and has no socket."""
+    del make_site
     from aiohttp import web  # noqa: PLC0415  commands start faster without it
 
     if group is not None:
@@ -132,3 +135,13 @@ def control_connector(address: str) -> "BaseConnector":
 def peer_user(end: object) -> None:
     """A pipe is open to its owner alone; Windows has no user numbers."""
     del end
+
+
+def raise_open_files(wanted: int) -> int:
+    """Return *wanted*: Windows has no such limit."""
+    return wanted
+
+
+def open_files() -> int:
+    """As many as anyone may want: Windows has no such limit."""
+    return 2**16

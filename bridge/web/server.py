@@ -2,8 +2,9 @@
 
 import logging
 import os
+import socket
 import ssl
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +14,10 @@ from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.typedefs import Middleware
 
 from bridge.config import HttpSettings, Listen, ServerTLS
-from bridge.platform import serve_control
+from bridge.platform import open_files, serve_control
 from bridge.runtime.runtime import Runtime
 from bridge.web import api, approvals, drills, probes
+from bridge.web.access.connections import Connections, LimitedSite, listen
 from bridge.web.access.middleware import add_headers, control_guard, http_guard, probes_guard
 from bridge.web.context import CONTEXT, WebContext
 from bridge.web.problems import problems
@@ -23,6 +25,7 @@ from bridge.web.problems import problems
 log = logging.getLogger(__name__)
 
 LARGEST_BODY = 64 * 1024
+CONTROL_CONNECTIONS = 32
 _SHUTDOWN = 1.0
 _ROUTES = (probes.routes, api.routes, approvals.routes, drills.routes)
 
@@ -73,10 +76,15 @@ async def _control(stack: AsyncExitStack, context: WebContext, address: str | No
     """Serve the control socket. Without a writable directory, go on: events must still go out."""
     if address is None:
         return None
-    made = await _runner(context, control_guard(), _ROUTES)
+    places = _places("control", CONTROL_CONNECTIONS)
+    made = await _runner(context, places, control_guard(), _ROUTES)
     stack.push_async_callback(made.cleanup)
+
+    def site(_: web.AppRunner, sock: socket.socket, stopped: Callable[[], None]) -> LimitedSite:
+        return LimitedSite(made, [sock], places, stopped=stopped)
+
     try:
-        await serve_control(made, address, context.runtime.config.control_group)
+        await serve_control(made, address, context.runtime.config.control_group, site)
     except OSError as error:
         log.warning("control.unavailable", extra={"address": address, "error": str(error)})
         return None
@@ -88,10 +96,11 @@ async def _http(stack: AsyncExitStack, context: WebContext) -> Listen | None:
     if http.listen is None:
         return None
     tls = _tls_context(http.tls)
-    made = await _runner(context, http_guard(context, http.listen), _ROUTES)
+    places = _places("http.listen", http.max_connections)
+    made = await _runner(context, places, http_guard(context, http.listen), _ROUTES)
     stack.push_async_callback(made.cleanup)
     try:
-        return await _listen(made, "http.listen", http.listen, tls)
+        return await _listen(made, places, http.listen, tls)
     except CannotListen as error:
         if not http.listen_is_default:
             raise
@@ -100,12 +109,18 @@ async def _http(stack: AsyncExitStack, context: WebContext) -> Listen | None:
 
 
 async def _probes(stack: AsyncExitStack, context: WebContext) -> Listen | None:
-    at = context.runtime.config.http.probes_listen
-    if at is None:
+    http = context.runtime.config.http
+    if http.probes_listen is None:
         return None
-    made = await _runner(context, probes_guard(at), (probes.routes,))
+    places = _places("http.probes_listen", http.max_connections)
+    made = await _runner(context, places, probes_guard(http.probes_listen), (probes.routes,))
     stack.push_async_callback(made.cleanup)
-    return await _listen(made, "http.probes_listen", at, None)
+    return await _listen(made, places, http.probes_listen, None)
+
+
+def _places(listener: str, most: int) -> Connections:
+    """At most a quarter of all files that this process may open: the sinks need some too."""
+    return Connections(listener, min(most, open_files() // 4))
 
 
 class _Quiet(logging.Filter):
@@ -124,10 +139,14 @@ _wire.addFilter(_Quiet())
 
 
 async def _runner(
-    context: WebContext, guard: Middleware, tables: Iterable[web.RouteTableDef]
+    context: WebContext,
+    places: Connections,
+    guard: Middleware,
+    tables: Iterable[web.RouteTableDef],
 ) -> web.AppRunner:
     """An application behind *guard*, set up but not served yet."""
-    app = web.Application(middlewares=[problems, guard], client_max_size=LARGEST_BODY)
+    before = [places.middleware(), problems, guard]
+    app = web.Application(middlewares=before, client_max_size=LARGEST_BODY)
     app[CONTEXT] = context
     app.on_response_prepare.append(add_headers)
     for table in tables:
@@ -144,15 +163,17 @@ async def _runner(
     return made
 
 
-async def _listen(made: web.AppRunner, key: str, at: Listen, tls: ssl.SSLContext | None) -> Listen:
-    """Serve at *at* and return the actual address and port; *key* is the configuration key."""
-    site = web.TCPSite(made, at.host, at.port, ssl_context=tls)
+async def _listen(
+    made: web.AppRunner, places: Connections, at: Listen, tls: ssl.SSLContext | None
+) -> Listen:
+    """Serve at *at* and return the actual address and port."""
     try:
-        await site.start()
+        sockets = await listen(at.host, at.port)
     except OSError as error:
         why = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
-        raise CannotListen(f"{key}: cannot listen on {at}: {why}") from error
-    return Listen(at.host, site.port)
+        raise CannotListen(f"{places.listener}: cannot listen on {at}: {why}") from error
+    await LimitedSite(made, sockets, places, tls=tls).start()
+    return Listen(at.host, sockets[0].getsockname()[1])
 
 
 def _tls_context(tls: ServerTLS | None) -> ssl.SSLContext | None:

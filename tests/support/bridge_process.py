@@ -91,14 +91,18 @@ class Stage:
     def _file(self) -> Path:
         return self.folder / "config.yaml"
 
-    async def start(self, *more: str, faults: dict[str, Any] | None = None) -> None:
-        """Start the command itself, or one with *faults* built in."""
+    async def start(
+        self, *more: str, faults: dict[str, Any] | None = None, files: int | None = None
+    ) -> None:
+        """Start the command itself, or one with *faults* built in, or one that may open few files."""
         self.number += 1
         words = ["run", "-c", str(self._file), *more]
         if self.quick:
             self._process = await fork_bridge(words, faults or {}, self._log(self.number))
             return
         program = COMMAND if faults is None else (*FAULTY, json.dumps(faults))
+        if files is not None:
+            program = ("sh", "-c", f'ulimit -n {files}; exec "$0" "$@"', *program)
         with self._log(self.number).open("wb") as log:
             self._process = await asyncio.create_subprocess_exec(
                 *program, *words, stdin=asyncio.subprocess.DEVNULL, stdout=log, stderr=log
@@ -109,10 +113,10 @@ class Stage:
         await self.start("--once", faults=faults or None)
         return await self.ended()
 
-    async def beside(self) -> tuple[int, str]:
-        """The exit code and output of a second process while the first one runs."""
+    async def beside(self, command: str = "run", *more: str) -> tuple[int, str]:
+        """The exit code and output of another command while the bridge runs."""
         process = await asyncio.create_subprocess_exec(
-            *COMMAND, "run", "-c", str(self._file),
+            *COMMAND, command, "-c", str(self._file), *more,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,

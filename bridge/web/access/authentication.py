@@ -8,6 +8,7 @@ from typing import Literal
 
 from aiohttp import web
 
+from bridge.common.log import Seldom
 from bridge.common.signatures import SIGNATURE
 from bridge.config import HttpSettings
 from bridge.policy.allow import certified
@@ -27,27 +28,12 @@ _APPROVALS = "/api/v1/approvals"
 
 
 @dataclass(slots=True)
-class _Seldom:
-    """Answers yes at most once a minute, and counts the calls in between."""
-
-    asked: int = 0
-    _next: float = field(default=0.0)
-
-    def now(self) -> int | None:
-        self.asked += 1
-        if time.monotonic() < self._next:
-            return None
-        count, self.asked, self._next = self.asked, 0, time.monotonic() + 60
-        return count
-
-
-@dataclass(slots=True)
 class Authenticator:
     """A signature takes precedence over a token, and a token over a certificate."""
 
     context: WebContext
-    _audits: defaultdict[str, _Seldom] = field(default_factory=lambda: defaultdict(_Seldom))
-    _logs: _Seldom = field(default_factory=_Seldom)
+    _audits: defaultdict[str, Seldom] = field(default_factory=lambda: defaultdict(Seldom))
+    _logs: Seldom = field(default_factory=Seldom)
 
     async def admit(self, request: web.Request) -> Caller:
         """Return the caller if it has permission; else raise the problem document for it."""

@@ -1,6 +1,7 @@
 """A new configuration takes effect: all of it, or nothing."""
 
 import asyncio
+import contextlib
 import shutil
 import socket
 import ssl
@@ -8,6 +9,7 @@ import ssl
 import pytest
 import yaml
 from support.certificates import issue
+from support.ports import free_ports
 from support.running_app import reload, serving
 from support.until import until
 
@@ -125,3 +127,17 @@ async def test_systemd_is_notified_of_every_step(place, caplog, monkeypatch):
         await until(lambda: len(heard) == 5)
         monkeypatch.setattr(app.reload, "load", original)
     assert heard == [*["READY=1"], *["RELOADING=1", "READY=1"] * 2, "STOPPING=1"]
+
+
+async def test_a_new_limit_of_connections_takes_effect_with_a_reload(place, caplog):
+    [port] = free_ports(1)
+    place.write(http={"listen": f"127.0.0.1:{port}"})
+    async with serving(place) as app:
+        place.write(http={"listen": f"127.0.0.1:{port}", "max_connections": 1})
+        assert await reload(app, caplog) == "configuration.loaded"
+        _, first = await asyncio.open_connection("127.0.0.1", port)
+        reader, second = await asyncio.open_connection("127.0.0.1", port)
+        with contextlib.suppress(ConnectionError):
+            assert await asyncio.wait_for(reader.read(), 9) == b""
+        first.close()
+        second.close()

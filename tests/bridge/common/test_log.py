@@ -207,3 +207,31 @@ print("alive")
     )
     assert done.stdout == "alive\n"
     assert "Traceback" not in done.stderr
+
+
+def test_asyncio_repeats_itself_at_most_once_a_minute(lines):
+    noisy = logging.getLogger("asyncio")
+    for number in range(1000):
+        noisy.error(f"socket.accept() out of system resource\nsocket: {number}")
+    noisy.error("Task was destroyed but it is pending!")
+    said = [line["message"].partition("\n")[0] for line in lines()]
+    assert said == [
+        "socket.accept() out of system resource",
+        "Task was destroyed but it is pending!",
+    ]
+
+
+def test_a_library_with_many_messages_takes_no_more_memory(lines):
+    noisy = logging.getLogger("asyncio")
+    for number in range(1000):
+        noisy.error(f"message {number}")
+    [limit] = [one for one in noisy.filters if isinstance(one, log._Sparse)]
+    assert len(limit._known) <= log.MOST_ITEMS
+
+
+def test_what_is_said_seldom_says_how_often_it_was_asked():
+    now = [0.0]
+    seldom = log.Seldom(lambda: now[0])
+    assert [seldom.now() for _ in range(3)] == [1, None, None]
+    now[0] = 61.0
+    assert [seldom.now(), seldom.now()] == [3, None]

@@ -5,6 +5,7 @@ import socket
 import stat
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import aiohttp
@@ -29,6 +30,15 @@ async def runner():
     await runner.cleanup()
 
 
+def plain(runner: web.AppRunner, sock: socket.socket, stopped: Callable[[], None]) -> web.BaseSite:
+    class Site(web.SockSite):
+        async def stop(self) -> None:
+            await super().stop()
+            stopped()
+
+    return Site(runner, sock)
+
+
 async def ask(address: str) -> str:
     connector = platform.control_connector(address)
     async with aiohttp.ClientSession(connector=connector) as session:
@@ -44,7 +54,7 @@ async def test_only_commands_of_the_owner_reach_the_bridge(runner, state_dir):
     assert address == str(state_dir / "control.sock")
     old = os.umask(0)
     try:
-        await platform.serve_control(runner, address, None)
+        await platform.serve_control(runner, address, None, plain)
     finally:
         os.umask(old)
     assert await ask(address) == "hello"
@@ -56,14 +66,16 @@ async def test_only_commands_of_the_owner_reach_the_bridge(runner, state_dir):
 async def test_a_group_may_use_it_too(runner, state_dir):
     address = platform.control_address(state_dir)
     group = subprocess.run(["id", "-gn"], capture_output=True, text=True, check=True).stdout.strip()
-    await platform.serve_control(runner, address, group)
+    await platform.serve_control(runner, address, group, plain)
     assert mode(address) == 0o660
     assert Path(address).stat().st_gid == os.getgid()
 
 
 async def test_an_unknown_group_is_refused(runner, state_dir):
     with pytest.raises(ValueError, match="there is no group 'no-such-group' on this machine"):
-        await platform.serve_control(runner, str(state_dir / "control.sock"), "no-such-group")
+        await platform.serve_control(
+            runner, str(state_dir / "control.sock"), "no-such-group", plain
+        )
     assert list(state_dir.iterdir()) == []
 
 
@@ -73,7 +85,7 @@ async def test_the_socket_of_a_dead_process_is_replaced(runner, state_dir):
         dead.bind(address)
     with pytest.raises(aiohttp.ClientConnectorError):
         await ask(address)
-    await platform.serve_control(runner, address, None)
+    await platform.serve_control(runner, address, None, plain)
     assert await ask(address) == "hello"
 
 
@@ -83,7 +95,7 @@ async def test_a_bridge_that_answers_is_not_replaced(runner, state_dir):
         alive.bind(address)
         alive.listen()
         with pytest.raises(platform.AlreadyRunning, match="a bridge already answers at"):
-            await platform.serve_control(runner, address, None)
+            await platform.serve_control(runner, address, None, plain)
     Path(address).unlink()
 
 
@@ -91,7 +103,7 @@ async def test_a_file_that_is_not_a_socket_is_not_touched(runner, state_dir):
     address = platform.control_address(state_dir)
     Path(address).write_text("precious")
     with pytest.raises(FileExistsError, match="not a socket"):
-        await platform.serve_control(runner, address, None)
+        await platform.serve_control(runner, address, None, plain)
     assert Path(address).read_text() == "precious"
     Path(address).unlink()
 
@@ -111,7 +123,7 @@ async def test_a_path_too_long_for_the_kernel_has_a_short_and_private_one(
     assert len(address) <= 100
     assert platform.control_address(long_dir) == address
     assert platform.control_address(long_dir.parent / ("z" * 60)) != address
-    await platform.serve_control(runner, address, None)
+    await platform.serve_control(runner, address, None, plain)
     assert await ask(address) == "hello"
     assert (mode(Path(address).parent), mode(address)) == (0o700, 0o600)
 
@@ -125,7 +137,7 @@ async def test_another_user_cannot_take_the_short_path_first(runner, long_dir, s
     with pytest.raises(PermissionError, match="belongs to another user"):
         platform.control_address(long_dir)
     with pytest.raises(PermissionError, match="belongs to another user"):
-        await platform.serve_control(runner, address, None)
+        await platform.serve_control(runner, address, None, plain)
 
 
 def test_a_link_at_the_short_path_is_refused(long_dir, short_paths, tmp_path):

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import resource
 import signal
 import stat
 import subprocess
@@ -211,3 +212,25 @@ def test_a_private_file_is_for_its_owner_with_any_umask_and_keeps_its_content(tm
     platform.private_file(path)
     assert path.read_text() == "kept"
     platform.private_file(tmp_path / "nowhere" / "journal.db")
+
+
+@pytest.fixture
+def restored_limit():
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    yield before
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_the_limit_of_open_files_is_raised_as_far_as_the_system_allows(restored_limit):
+    _, hard = restored_limit
+    low = min(512, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (low, hard))
+    assert posix.open_files() == low
+    assert posix.raise_open_files(low + 64) == min(low + 64, hard)
+    assert posix.raise_open_files(2**40) == min(2**40, hard)
+
+
+def test_a_limit_of_open_files_that_is_high_enough_stays(restored_limit):
+    soft, hard = restored_limit
+    assert posix.raise_open_files(8) == soft
+    assert resource.getrlimit(resource.RLIMIT_NOFILE) == (soft, hard)

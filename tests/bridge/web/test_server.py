@@ -5,6 +5,7 @@ import ssl
 import subprocess
 import time
 import warnings
+from contextlib import AsyncExitStack
 
 import aiohttp
 import pytest
@@ -13,7 +14,7 @@ from support.served_bridge import bridge, config, runtime
 
 from bridge.config import Config, HttpSettings
 from bridge.platform import control_address
-from bridge.web import CannotListen, serve
+from bridge.web import CannotListen, serve, server
 
 
 @pytest.fixture
@@ -186,3 +187,44 @@ async def test_garbage_is_refused_quietly_and_the_next_request_is_served(running
     assert b"Traceback" not in answer
     assert caplog.records == []
     assert (await running.http.ask("GET", "/readyz"))[0] == 200
+
+
+async def closed(reader: asyncio.StreamReader) -> bool:
+    """Whether the bridge closed the connection without a word; a reset says the same."""
+    try:
+        return await asyncio.wait_for(reader.read(), 9) == b""
+    except ConnectionError:
+        return True
+
+
+async def test_each_address_has_places_of_its_own(tmp_path):
+    settings = config(tmp_path, probes_listen="127.0.0.1:0", max_connections=2)
+    async with bridge(settings) as running, AsyncExitStack() as stack:
+        at = running.served.probes
+        assert at is not None
+        for _ in range(2):
+            _, writer = await asyncio.open_connection(at.host, at.port)
+            stack.callback(writer.close)
+        reader, writer = await asyncio.open_connection(at.host, at.port)
+        stack.callback(writer.close)
+        assert await closed(reader)
+        assert (await running.http.ask("GET", "/livez"))[0] == 200
+        assert (await running.control.ask("GET", "/livez"))[0] == 200
+
+
+async def test_the_control_socket_has_32_places_whatever_http_has(tmp_path):
+    address = control_address(tmp_path)
+    async with bridge(config(tmp_path, max_connections=1)) as running, AsyncExitStack() as stack:
+        for _ in range(32):
+            _, writer = await asyncio.open_unix_connection(address)
+            stack.callback(writer.close)
+        reader, writer = await asyncio.open_unix_connection(address)
+        stack.callback(writer.close)
+        assert await closed(reader)
+        assert (await running.http.ask("GET", "/livez"))[0] == 200
+
+
+async def test_no_address_takes_more_than_a_quarter_of_the_files_that_may_be_open(monkeypatch):
+    monkeypatch.setattr(server, "open_files", lambda: 100)
+    assert server._places("http.listen", 256).most == 25
+    assert server._places("http.listen", 7).most == 7
