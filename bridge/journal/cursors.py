@@ -76,12 +76,23 @@ def begin(db: sqlite3.Connection, name: str, waiting: Collection[int], now: floa
     )
 
 
-def replay_sink(store: Store, sink: str) -> int:
-    """Send the sink everything that is still in the journal again; return how many rows."""
-    with store.transaction() as db:
-        db.execute("DELETE FROM delivery WHERE sink = ?", (sink,))
-        db.execute("UPDATE sink SET low = 0 WHERE name = ?", (sink,))
-        return int(db.execute("SELECT COUNT(*) FROM outbox").fetchone()[0])
+def exempt(db: sqlite3.Connection, sink: str, event_id: str, now: float) -> None:
+    """Never send this CloudEvent to the sink: it is about the sink itself."""
+    about = "SELECT ?, seq, 'own', ? FROM outbox WHERE id = ?"
+    db.execute(f"INSERT INTO delivery(sink, seq, how, last) {about}", (sink, now, event_id))
+
+
+def replayable(store: Store, sink: str) -> int:
+    """How many rows a replay sends to the sink."""
+    own = "SELECT seq FROM delivery WHERE sink = ? AND how = 'own'"
+    count = f"SELECT COUNT(*) FROM outbox WHERE seq NOT IN ({own})"
+    return int(store.connection.execute(count, (sink,)).fetchone()[0])
+
+
+def replay_sink(db: sqlite3.Connection, sink: str) -> None:
+    """Send the sink everything that is still in the journal again."""
+    db.execute("DELETE FROM delivery WHERE sink = ? AND how IS NOT 'own'", (sink,))
+    db.execute("UPDATE sink SET low = 0 WHERE name = ?", (sink,))
 
 
 def backlog(store: Store, sink: str) -> Backlog:
@@ -118,20 +129,18 @@ def dead_letter(store: Store, letter_id: str) -> DeadLetter | None:
     return DeadLetter(*found) if found else None
 
 
-def replay_letter(store: Store, letter: DeadLetter) -> None:
+def replay_letter(db: sqlite3.Connection, letter: DeadLetter) -> None:
     """Send it again, with attempts counted from zero; later rows of its key may overtake it."""
-    with store.transaction() as db:
-        where = (letter.sink, letter.seq)
-        db.execute("DELETE FROM delivery WHERE sink = ? AND seq = ?", where)
-        db.execute("UPDATE sink SET low = MIN(low, ?2 - 1) WHERE name = ?1", where)
+    where = (letter.sink, letter.seq)
+    db.execute("DELETE FROM delivery WHERE sink = ? AND seq = ? AND how = 'dead'", where)
+    db.execute("UPDATE sink SET low = MIN(low, ?2 - 1) WHERE name = ?1", where)
 
 
-def drop_letter(store: Store, letter: DeadLetter) -> None:
-    with store.transaction() as db:
-        db.execute(
-            "UPDATE delivery SET how = 'dropped' WHERE sink = ? AND seq = ?",
-            (letter.sink, letter.seq),
-        )
+def drop_letter(db: sqlite3.Connection, letter: DeadLetter) -> None:
+    db.execute(
+        "UPDATE delivery SET how = 'dropped' WHERE sink = ? AND seq = ? AND how = 'dead'",
+        (letter.sink, letter.seq),
+    )
 
 
 def checkpoints(store: Store, source: str) -> Mapping[str, str]:

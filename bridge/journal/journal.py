@@ -22,7 +22,7 @@ from bridge.journal import cursors, retention
 from bridge.journal.recovery import merge, reopen, set_aside, stand_in
 from bridge.journal.retention import Trimmed
 from bridge.journal.schema import Corrupt, Newer, connect_file
-from bridge.journal.store import Settlement, Store
+from bridge.journal.store import Settlement, Store, Then
 
 T = TypeVar("T")
 Origin = Literal["continued", "new", "quarantined"]
@@ -118,10 +118,15 @@ class Journal:
 
         await self._news(write)
 
-    async def append(self, events: Iterable[CloudEvent], now: float) -> int:
-        """Record CloudEvents that do not come from a document; return how many were new."""
+    async def append(
+        self, events: Iterable[CloudEvent], now: float, then: Then | None = None
+    ) -> int:
+        """Record CloudEvents that do not come from a document; return how many were new.
+
+        *then* belongs to the same transaction, and runs only if some were new.
+        """
         kept = tuple(events)
-        return await self._news(lambda store: store.append(kept, now))
+        return await self._news(lambda store: store.append(kept, now, then))
 
     async def _news(self, operation: Callable[[Store], T]) -> T:
         """Announce even if the caller is canceled: the thread still finishes the operation."""

@@ -25,7 +25,7 @@ _MIGRATIONS = {
     -- All rows up to `low` are settled; `absent` is when the sink left the configuration.
     CREATE TABLE sink(name TEXT PRIMARY KEY, low INTEGER NOT NULL, absent REAL) WITHOUT ROWID;
     -- `how` is null while attempts fail, else delivered, dead, filtered, overtaken, before,
-    -- or dropped.
+    -- dropped, or own: an audit about the sink itself, which it never gets.
     CREATE TABLE delivery(
         sink TEXT NOT NULL,
         seq INTEGER NOT NULL,

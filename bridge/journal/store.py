@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -12,6 +12,9 @@ from bridge.core.cloudevent import CloudEvent
 from bridge.core.model import ScheduledEvent
 from bridge.core.state import Ended, State, Tracked
 from bridge.journal.schema import Corrupt
+
+Then = Callable[[sqlite3.Connection], object]
+"""What else a transaction writes."""
 
 
 def encode_tracked(known: Tracked) -> str:
@@ -148,10 +151,16 @@ class Store:
             self._write_meta(db, meta)
             return self.add(db, events, now)
 
-    def append(self, events: Iterable[CloudEvent], now: float) -> int:
-        """Record CloudEvents that do not come from a document; return how many were new."""
+    def append(self, events: Iterable[CloudEvent], now: float, then: Then | None = None) -> int:
+        """Record CloudEvents that do not come from a document; return how many were new.
+
+        *then* belongs to the same transaction, and runs only if some were new.
+        """
         with self.transaction() as db:
-            return self.add(db, events, now)
+            new = self.add(db, events, now)
+            if new and then is not None:
+                then(db)
+            return new
 
     @staticmethod
     def add(db: sqlite3.Connection, events: Iterable[CloudEvent], now: float) -> int:

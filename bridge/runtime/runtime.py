@@ -1,16 +1,27 @@
 """The running bridge, for the web API and the commands: its parts, and operators' actions."""
 
+import sqlite3
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from bridge.common.clock import Clock
 from bridge.config import Config
 from bridge.core.state import Tracked
 from bridge.journal import Journal
-from bridge.journal.cursors import dead_letter, drop_letter, replay_letter, replay_sink
+from bridge.journal.cursors import (
+    DeadLetter,
+    dead_letter,
+    drop_letter,
+    exempt,
+    replay_letter,
+    replay_sink,
+    replayable,
+)
+from bridge.journal.store import Then
 from bridge.plugins import Delivery
 from bridge.policy.votes import LocalOutcome
 from bridge.runtime.identity import Identity
@@ -63,13 +74,32 @@ class Runtime:
         rules = self.rules
         return replace(rules, dry_run=True) if known.drill else rules
 
-    async def audit(self, action: str, *, actor: str, via: str, detail: Mapping[str, Any]) -> None:
-        """Record `bridge.audited`; its id is unique per second, so a burst is spread out."""
+    async def audit(
+        self,
+        action: str,
+        *,
+        actor: str,
+        via: str,
+        detail: Mapping[str, Any],
+        sink: str | None = None,
+        act: Then | None = None,
+    ) -> None:
+        """Record `bridge.audited`; its id is unique per second, so a burst is spread out.
+
+        An audit about a *sink* goes to the others only: one that rejects it would get one more
+        for each that you drop. *act* is what the audit is about, in the same transaction.
+        """
         from bridge.core import messages  # noqa: PLC0415  nothing is published before the first poll
+
+        def then(event_id: str, db: sqlite3.Connection) -> None:
+            if sink is not None:
+                exempt(db, sink, event_id, time.time())
+            if act is not None:
+                act(db)
 
         now = self.clock.now()
         moment = max(now, self._audited + timedelta(seconds=1))
-        for _ in range(60):
+        while True:
             self._audited = moment
             said = messages.audited(
                 action,
@@ -80,29 +110,41 @@ class Runtime:
                 detail=detail,
                 second=moment,
             )
-            if await self.journal.append([said], time.time()):
+            if await self.journal.append([said], time.time(), partial(then, said.id)):
                 return
             moment += timedelta(seconds=1)
 
     async def replay(self, letter_id: str, *, actor: str, via: str) -> bool:
         """Send a dead letter again; False when there is none with that id."""
-        letter = await self.journal.run(lambda store: dead_letter(store, letter_id))
-        if letter is None:
-            return False
-        await self.journal.run(lambda store: replay_letter(store, letter))
-        self.journal.announce()
-        detail = {"deadLetter": letter.id, "cloudEvent": letter.event_id, "reason": letter.reason}
-        await self.audit("dead-letter.replayed", actor=actor, via=via, detail=detail)
-        return True
+        return await self._settle_letter(letter_id, "replayed", replay_letter, actor, via)
 
     async def drop(self, letter_id: str, *, actor: str, via: str) -> bool:
         """Drop a dead letter; False when there is none with that id."""
+        return await self._settle_letter(letter_id, "dropped", drop_letter, actor, via)
+
+    async def _settle_letter(
+        self,
+        letter_id: str,
+        done: str,
+        act: Callable[[sqlite3.Connection, DeadLetter], None],
+        actor: str,
+        via: str,
+    ) -> bool:
         letter = await self.journal.run(lambda store: dead_letter(store, letter_id))
         if letter is None:
             return False
-        await self.journal.run(lambda store: drop_letter(store, letter))
-        detail = {"deadLetter": letter.id, "cloudEvent": letter.event_id, "reason": letter.reason}
-        await self.audit("dead-letter.dropped", actor=actor, via=via, detail=detail)
+        await self.audit(
+            f"dead-letter.{done}",
+            actor=actor,
+            via=via,
+            detail={
+                "deadLetter": letter.id,
+                "cloudEvent": letter.event_id,
+                "reason": letter.reason,
+            },
+            sink=letter.sink,
+            act=lambda db: act(db, letter),
+        )
         return True
 
     async def replay_sink(self, name: str, *, actor: str, via: str) -> int | None:
@@ -112,12 +154,17 @@ class Runtime:
         """
         if name not in self.status.sinks:
             return None
-        count = await self.journal.run(lambda store: replay_sink(store, name))
+        count = await self.journal.run(lambda store: replayable(store, name))
+        await self.audit(
+            "sink.replayed",
+            actor=actor,
+            via=via,
+            detail={"sink": name, "rows": count},
+            sink=name,
+            act=lambda db: replay_sink(db, name),
+        )
         self.status.sinks[name].resume(time.time())
         self.journal.announce()
-        await self.audit(
-            "sink.replayed", actor=actor, via=via, detail={"sink": name, "rows": count}
-        )
         return count
 
     async def resume_sink(self, name: str, *, actor: str, via: str) -> bool | None:
@@ -129,5 +176,5 @@ class Runtime:
             return False
         self.journal.announce()
         detail = {"sink": name, "stoppedBecause": why}
-        await self.audit("sink.resumed", actor=actor, via=via, detail=detail)
+        await self.audit("sink.resumed", actor=actor, via=via, detail=detail, sink=name)
         return True

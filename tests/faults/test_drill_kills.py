@@ -4,24 +4,10 @@ import asyncio
 import json
 
 import pytest
-from support.bridge_process import COMMAND, Stage, stage
+from support.bridge_process import Stage, stage
 from support.judge import told
 
 APPROVALS = {"margin": "100ms", "require": "any"}
-
-
-async def seb(at: Stage, *words: str) -> tuple[int, str]:
-    process = await asyncio.create_subprocess_exec(
-        *COMMAND, *words, "-c", str(at.folder / "config.yaml"),
-        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-    )  # fmt: skip
-    try:
-        out, _ = await asyncio.wait_for(process.communicate(), 60)
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    return await process.wait(), out.decode()
 
 
 def life(at: Stage) -> list[list[str]]:
@@ -49,14 +35,14 @@ async def test_a_drill_and_its_votes_survive_a_kill(tmp_path):
         await at.start()
         await at.until_said("http.listening")
         drill = asyncio.create_task(
-            seb(at, "drill", "--type", "Reboot", "--notice", "1h", "--duration", "0s", "--json")
+            at.seb("drill", "--type", "Reboot", "--notice", "1h", "--duration", "0s", "--json")
         )
         key = await announced(at)
         await asyncio.sleep(1)  # sinks may know of it before the command has its answer
         await at.kill()
         await at.start()
         await at.until_said("http.listening")
-        code, said = await seb(at, "approve", key, "--wait", "0s")
+        code, said = await at.seb("approve", key, "--wait", "0s")
         assert code == 0, said
         code, out = await drill
         assert code == 0, out

@@ -129,6 +129,21 @@ class Stage:
                 process.kill()
         return await process.wait(), said.decode()
 
+    async def seb(self, *words: str) -> tuple[int, str]:
+        """The exit code and stdout of another command that talks to this bridge."""
+        process = await asyncio.create_subprocess_exec(
+            *COMMAND, *words, "-c", str(self._file),
+            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        try:
+            async with asyncio.timeout(60):
+                out, _ = await process.communicate()
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        return await process.wait(), out.decode()
+
     async def ended(self) -> int:
         """The exit code, once there is one; a signal is negative."""
         async with asyncio.timeout(PATIENCE):

@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import sys
+import threading
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +27,7 @@ from bridge.journal import schema
 from bridge.journal.store import Store
 from bridge.metadata.client import Metadata
 from bridge.plugins import Gone
+from bridge.runtime.runtime import Runtime
 from sinks._lines import LineFile
 
 
@@ -130,6 +132,28 @@ def around_settle(number: int) -> None:
             die()
 
     replace(Store, "settle", settle)
+
+
+def around_drop(number: int) -> None:
+    """Die while a dead letter is dropped: before (1) or after (2) the first commit."""
+    original, drop = Store.transaction, Runtime.drop
+    dropping = threading.Event()
+
+    @contextmanager
+    def transaction(self: Store) -> Generator[Any]:
+        with original(self) as db:
+            yield db
+            if dropping.is_set() and number == 1:
+                die()
+        if dropping.is_set():
+            die()
+
+    async def dying(self: Runtime, *given: Any, **named: Any) -> bool:
+        dropping.set()
+        return await drop(self, *given, **named)
+
+    replace(Store, "transaction", transaction)
+    replace(Runtime, "drop", dying)
 
 
 def gone(flag: str) -> None:
@@ -276,6 +300,7 @@ FAULTS = {
         after_send,
         around_vote,
         around_settle,
+        around_drop,
         gone,
         half_line,
         pages,

@@ -126,11 +126,11 @@ async def test_a_replayed_dead_letter_arrives_late(journal):
         await until(lambda: recorder.taken == ["A/2"])
         recorder.judge = lambda _: None
         (letter,) = await letters(journal)
-        await journal.run(lambda store: replay_letter(store, letter))
+        await journal.run(lambda store: replay_letter(store.connection, letter))
         journal.announce()
         await until(lambda: recorder.taken == ["A/2", "A/1"])
         await comes_to(journal, [])
-        await journal.run(lambda store: replay_sink(store, "sink"))
+        await journal.run(lambda store: replay_sink(store.connection, "sink"))
         journal.announce()
         await until(lambda: recorder.taken == ["A/2", "A/1", "A/1", "A/2"])
 

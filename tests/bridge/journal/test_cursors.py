@@ -20,6 +20,7 @@ from bridge.journal.cursors import (
     register,
     replay_letter,
     replay_sink,
+    replayable,
 )
 from bridge.journal.store import Settlement, Store
 
@@ -93,7 +94,8 @@ def test_a_replayed_sink_gets_everything_in_the_journal(store: Store):
     store.append([about("A", 1), about("B", 1), about("A", 2)], NOW)
     store.settle("left", [*delivered("A/1"), *dead("B/1")], NOW)
     store.settle("left", delivered("A/2"), NOW)
-    assert replay_sink(store, "left") == 3
+    assert replayable(store, "left") == 3
+    replay_sink(store.connection, "left")
     assert everything(store, "left") == ["A/1", "B/1", "A/2"]
     assert offered(store, "left") == ["A/1", "B/1"]
     assert dead_letters(store, "left") == []
@@ -150,7 +152,7 @@ def test_a_replayed_dead_letter_is_offered_again_from_the_beginning(store: Store
     store.settle("sink", dead("A/1"), NOW)
     store.settle("sink", delivered("A/2", "B/1"), NOW)
     assert low(store, "sink") == 3
-    replay_letter(store, dead_letters(store)[0])
+    replay_letter(store.connection, dead_letters(store)[0])
     (row,) = store.unsettled("sink", 10, frozenset())
     assert (row.event.id, row.attempts, row.first) == ("A/1", 0, None)
     store.settle("sink", delivered("A/1"), NOW + 9)
@@ -162,6 +164,6 @@ def test_a_dropped_dead_letter_stays_settled(store: Store):
     register(store, ["sink"], NOW)
     store.append([about("A")], NOW)
     store.settle("sink", dead("A/1"), NOW)
-    drop_letter(store, dead_letters(store)[0])
+    drop_letter(store.connection, dead_letters(store)[0])
     assert dead_letters(store) == []
     assert everything(store, "sink") == []

@@ -116,7 +116,7 @@ class Outbox(RuleBasedStateMachine):
     def replay(self, sink: str) -> None:
         letters = self.do(self.journal.run(lambda store: dead_letters(store, sink)))
         if letters:
-            self.do(self.journal.run(lambda store: replay_letter(store, letters[0])))
+            self.do(self.journal.run(lambda store: replay_letter(store.connection, letters[0])))
             order = list(self.rows)
             replayed = [*self.waiting[sink], letters[0].event_id]
             self.waiting[sink] = sorted(replayed, key=order.index)

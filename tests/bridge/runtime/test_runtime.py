@@ -3,11 +3,15 @@ import time
 from datetime import UTC, datetime
 
 import pytest
+from support.deliveries import comes_to
 from support.journal_tools import about, delivered, everything
+from support.recording_sink import RecordingSink, at_work, dispatcher_for
 from support.served_bridge import config, runtime
 
 from bridge.journal import Settlement, views
 from bridge.journal.cursors import dead_letters
+from bridge.journal.store import Store
+from bridge.plugins import Rejected
 from bridge.runtime.runtime import Runtime
 
 WHO = {"actor": "ops", "via": "control"}
@@ -91,3 +95,52 @@ async def test_a_sink_gets_everything_again(bridge):
     assert left[:2] == ["A/1", "B/1"]
     (said,) = await audits(bridge)
     assert (said["action"], said["detail"]) == ("sink.replayed", {"sink": "bus", "rows": 2})
+
+
+async def waiting(bridge: Runtime, sink: str) -> list[str]:
+    """The kinds of audit that wait for the sink."""
+    rows = await bridge.journal.run(lambda store: store.unsettled(sink, 10, frozenset()))
+    return [row.event.data["action"] for row in rows if row.event.kind == "bridge.audited"]
+
+
+@pytest.mark.parametrize("act", ["drop", "replay", "replay_sink", "resume_sink"])
+async def test_an_audit_about_a_sink_goes_to_the_others(bridge, act):
+    letter = await kill(bridge)
+    bridge.status.sinks["bus"].state = "stopped"
+    await getattr(bridge, act)("bus" if act.endswith("sink") else letter, **WHO)
+    assert await waiting(bridge, "bus") == []
+    assert len(await waiting(bridge, "pager")) == 1
+
+
+async def test_a_replay_of_the_sink_does_not_bring_audits_about_itself(bridge):
+    await bridge.drop(await kill(bridge), **WHO)
+    assert await bridge.replay_sink("bus", **WHO) == 1
+    assert await waiting(bridge, "bus") == []
+
+
+async def test_the_dead_letters_of_a_sink_that_rejects_everything_can_be_cleared(bridge):
+    letters = [await kill(bridge, name) for name in "AB"]
+    journal, refusing = bridge.journal, RecordingSink(lambda _: Rejected("too pink"))
+    async with at_work(dispatcher_for(journal, refusing, name="bus")):
+        for letter in letters:
+            await bridge.replay(letter, **WHO)
+            await comes_to(journal, [], "bus")
+        assert [each.id for each in await journal.run(dead_letters)] == letters
+        for letter in letters:
+            await bridge.drop(letter, **WHO)
+            await comes_to(journal, [], "bus")
+    assert await journal.run(dead_letters) == []
+
+
+@pytest.mark.parametrize("act", ["drop", "replay", "replay_sink"])
+async def test_an_action_and_its_audit_are_one_commit(bridge, act, monkeypatch):
+    letter, commits = await kill(bridge), []
+    original = Store.transaction
+
+    def transaction(store):
+        commits.append(store)
+        return original(store)
+
+    monkeypatch.setattr(Store, "transaction", transaction)
+    await getattr(bridge, act)("bus" if act == "replay_sink" else letter, **WHO)
+    assert len(commits) == 1
