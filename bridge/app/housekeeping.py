@@ -63,6 +63,7 @@ async def keep_watchdog(runtime: Runtime) -> None:
     """Feed systemd's watchdog while the poll loop advances."""
     interval = platform.watchdog_interval()
     while interval:
-        if not stuck(runtime.status, runtime.config.source.poll_interval, time.monotonic()):
+        now = runtime.clock.monotonic()
+        if not stuck(runtime.status, runtime.config.source.poll_interval, now):
             platform.notify("WATCHDOG=1")
         await asyncio.sleep(interval)

@@ -70,7 +70,7 @@ class Listener:
 
     def _heard(self, lag: int | None) -> None:
         status = self.status
-        status.heard, status.lag = time.monotonic(), lag
+        status.heard, status.lag = self.runtime.clock.monotonic(), lag
         if status.state != "connected":
             log.info("approvals.connected", extra={"source": self.name})
         status.state, status.error = "connected", None

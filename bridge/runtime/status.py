@@ -29,7 +29,9 @@ class Histogram:
 class SourceStatus:
     """The metadata service as the poller sees it.
 
-    `answered` is set with the first usable answer to this process.
+    `answered` is set with the first usable answer to this process. `last_good` is Azure's time of
+    the last one; `good_at` and `last_poll` are monotonic, so that ages do not depend on a clock
+    that somebody can set.
     """
 
     endpoint: str | None = None
@@ -38,13 +40,19 @@ class SourceStatus:
     problems: dict[str, int] = field(default_factory=dict)
     transitions: dict[str, int] = field(default_factory=dict)
     last_good: datetime | None = None
+    good_at: float | None = None
     answered: asyncio.Event = field(default_factory=asyncio.Event)
     last_poll: float | None = None
     problem: str | None = None
     detail: str | None = None
     degraded: bool = False
     clock_skew: float | None = None
+    skewed: bool = False
     notice: Histogram = field(default_factory=Histogram)
+
+    def good_age(self, now: float) -> float | None:
+        """Seconds since the last usable answer; *now* is monotonic."""
+        return None if self.good_at is None else max(0.0, now - self.good_at)
 
 
 @dataclass(slots=True)

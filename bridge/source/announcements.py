@@ -59,6 +59,7 @@ class Announcer:
             log.info("poll.recovered", extra={"after": status.problem})
         status.problem = status.detail = None
         status.degraded, status.last_good = False, now
+        status.good_at = self.runtime.clock.monotonic()
         status.answered.set()
         for one in step.transitions:
             status.transitions[one.what] = status.transitions.get(one.what, 0) + 1

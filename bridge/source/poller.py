@@ -20,7 +20,7 @@ from bridge.metadata.client import Metadata
 from bridge.runtime.runtime import Runtime
 from bridge.runtime.status import SourceStatus
 from bridge.source.endpoint import Endpoint, locate
-from bridge.source.reader import Outage, Reader, azure_now, clock_skew
+from bridge.source.reader import Outage, Reader, azure_now, clock_skew, is_skewed
 
 if TYPE_CHECKING:
     from bridge.source.announcements import Announcer
@@ -48,7 +48,7 @@ class Poller:
     asked: asyncio.Event = field(default_factory=asyncio.Event)
     _state: State = field(default_factory=State)
     _reader: Reader = field(default_factory=Reader)
-    _outage: Outage = field(default_factory=lambda: Outage(timedelta()))
+    _outage: Outage = field(default_factory=Outage)
     _failures: int = 0
     _seen: float | None = None
     _snapshot_due: float = 0.0
@@ -108,16 +108,28 @@ class Poller:
         self.status.last_poll = self.runtime.clock.monotonic()
         local = self.runtime.clock.now()
         now = azure_now(answer.date, local)
-        self.status.clock_skew = clock_skew(answer.date, local)
+        self._compare_clocks(clock_skew(answer.date, local))
         try:
             await self._refresh()
             if isinstance(answer, SourceProblem):
                 await self._problem(answer, local)
                 return answer
-            await self._answer(answer, now, local)
+            await self._answer(answer, now)
         except SetAside as error:
             log.warning("poll.repeated", extra={"reason": str(error)})
         return None
+
+    def _compare_clocks(self, skew: float | None) -> None:
+        """Note how far our clock is off; an answer without a Date leaves what is known."""
+        if skew is None:
+            return
+        status = self.status
+        before, status.clock_skew = status.skewed, skew
+        status.skewed = is_skewed(skew, before=before)
+        if status.skewed and not before:
+            log.warning("clock.skewed", extra={"seconds": skew})
+        elif before and not status.skewed:
+            log.info("clock.corrected", extra={"seconds": skew})
 
     async def _refresh(self) -> None:
         """Read the state again after a start, and whenever the journal was replaced."""
@@ -133,8 +145,12 @@ class Poller:
         since = await self.journal.run(lambda store: store.recall("degraded_since"))
         patience = self.config.source.degraded_after + random.uniform(0, JITTER)
         told = datetime.fromisoformat(since) if since else None
-        began = told or self._outage.since
-        self._outage = Outage(timedelta(seconds=patience), began, told is not None)
+        self._outage = replace(
+            self._outage,
+            patience=patience,
+            since=told or self._outage.since,
+            told=told is not None,
+        )
         self.status.degraded = told is not None
         self._generation = generation
 
@@ -174,7 +190,7 @@ class Poller:
             fields = {"reason": problem.reason, "detail": problem.detail}
             log.log(level, "poll.failed", extra=fields)
         status.problem, status.detail = problem.reason, problem.detail
-        if not self._outage.problem(now):
+        if not self._outage.problem(now, self.runtime.clock.monotonic()):
             return
         status.degraded = True
         began = self._outage.since or now
@@ -182,8 +198,9 @@ class Poller:
         told = self._announcer.degraded(problem, self._state, now, began)
         await self._record(self._state, [told], degraded_since=began.isoformat())
 
-    async def _answer(self, answer: Answer, now: datetime, local: datetime) -> None:
-        document = self._reader.read(answer, local, tracking=bool(self._state.tracked))
+    async def _answer(self, answer: Answer, now: datetime) -> None:
+        moment = self.runtime.clock.monotonic()
+        document = self._reader.read(answer, moment, tracking=bool(self._state.tracked))
         if document is None:
             return
         self._failures = 0
@@ -192,10 +209,8 @@ class Poller:
         recovered = self._outage.good()
         if recovered:
             events.append(self._announcer.recovered(self._state, now))
-        if recovered or self.runtime.clock.monotonic() >= self._snapshot_due:
-            self._snapshot_due = (
-                self.runtime.clock.monotonic() + self.config.source.snapshot_interval
-            )
+        if recovered or moment >= self._snapshot_due:
+            self._snapshot_due = moment + self.config.source.snapshot_interval
             events.append(await self._announcer.snapshot(step.state, now))
         await self._keep(step, events, now, recovered=recovered)
 

@@ -7,8 +7,11 @@ from bridge.core.model import Document
 from bridge.metadata.answers import Answer
 
 _EMPTIES = 5
-_EMPTY_FOR = timedelta(seconds=10)
+_EMPTY_FOR = 10.0
 _CLOCKS_AGREE = timedelta(seconds=2)
+SKEWED = 60.0
+"""From how many seconds on a difference of the clocks is reported."""
+_HYSTERESIS = 5.0
 
 
 def azure_now(date: datetime | None, local: datetime) -> datetime:
@@ -24,6 +27,11 @@ def clock_skew(date: datetime | None, local: datetime) -> float | None:
     return 0.0 if abs(ahead) < _CLOCKS_AGREE else round(ahead.total_seconds(), 1)
 
 
+def is_skewed(seconds: float, *, before: bool) -> bool:
+    """Whether our clock is off by too much; near the limit it stays as it was *before*."""
+    return abs(seconds) > (SKEWED - _HYSTERESIS if before else SKEWED)
+
+
 @dataclass(slots=True)
 class Reader:
     """Turns answers into documents. An empty body counts only after five in a row over ten seconds.
@@ -33,19 +41,19 @@ class Reader:
 
     last: Document | None = None
     _empties: int = 0
-    _since: datetime | None = None
+    _since: float | None = None
 
     def failed(self) -> None:
         """Start counting empty bodies again: those before and after an error are not in a row."""
         self._empties, self._since = 0, None
 
-    def read(self, answer: Answer, now: datetime, *, tracking: bool) -> Document | None:
-        """The document, or None when the answer proves nothing."""
+    def read(self, answer: Answer, now: float, *, tracking: bool) -> Document | None:
+        """The document, or None when the answer proves nothing; *now* is monotonic."""
         if not answer.empty:
             self.failed()
             self.last = answer.document or self.last
             return self.last
-        self._since = self._since or now
+        self._since = now if self._since is None else self._since
         self._empties += 1
         enough = self._empties >= _EMPTIES and now - self._since >= _EMPTY_FOR
         if tracking and not enough:
@@ -56,21 +64,26 @@ class Reader:
 
 @dataclass(slots=True)
 class Outage:
-    """How long there has been no usable answer, and whether that was published."""
+    """How long there has been no usable answer, and whether that was published.
 
-    patience: timedelta
+    `since` is for people; how long it lasts is measured by the monotonic clock.
+    """
+
+    patience: float = 0.0
     since: datetime | None = None
     told: bool = False
+    began: float | None = None
 
-    def problem(self, now: datetime) -> bool:
+    def problem(self, now: datetime, monotonic: float) -> bool:
         """Record a failure; True once, when it has lasted long enough to be published."""
         self.since = self.since or now
-        if self.told or now - self.since < self.patience:
+        self.began = monotonic if self.began is None else self.began
+        if self.told or monotonic - self.began < self.patience:
             return False
         self.told = True
         return True
 
     def good(self) -> bool:
         """Record a usable answer; True when it ends an outage that was published."""
-        told, self.since, self.told = self.told, None, False
+        told, self.since, self.told, self.began = self.told, None, False, None
         return told

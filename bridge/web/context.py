@@ -1,9 +1,7 @@
 """What the handlers of one bridge share: the runtime, the open streams and the counters."""
 
 import asyncio
-import time
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 
 from aiohttp import web
 
@@ -36,26 +34,28 @@ class WebContext:
 
     def __post_init__(self) -> None:
         """Compute the start as Unix time once: the two clocks drift apart."""
-        self.started = round(time.time() - time.monotonic() + self.runtime.status.started, 3)
+        clock = self.runtime.clock
+        self.started = round(
+            clock.timestamp() - clock.monotonic() + self.runtime.status.started, 3
+        )
 
     def readiness(self) -> Readiness:
         runtime = self.runtime
         return readiness(
             HealthView(
                 status=runtime.status,
-                now=datetime.now(UTC),
+                monotonic=runtime.clock.monotonic(),
                 poll_interval=runtime.config.source.poll_interval,
                 scope=runtime.config.source.scope,
                 vm_name=runtime.identity.vm_name,
                 journal_trouble=runtime.journal.trouble,
-                monotonic=time.monotonic(),
             )
         )
 
     async def readings(self) -> Readings:
         """Read at most once a second; return the previous readings while the journal is busy."""
         async with self._reading:
-            now = time.monotonic()
+            now = self.runtime.clock.monotonic()
             if self._read_at is not None and now - self._read_at < _READ_AGAIN:
                 return self._readings
             names = tuple(self.runtime.status.sinks)

@@ -1,8 +1,5 @@
 """The probes: liveness, readiness and metrics."""
 
-import time
-from datetime import UTC, datetime
-
 from aiohttp import web
 
 from bridge.runtime.status import stuck
@@ -18,7 +15,7 @@ async def livez(request: web.Request) -> web.Response:
     """An answer proves that the event loop runs; what remains to check is polling."""
     context = request.app[CONTEXT]
     interval = context.runtime.config.source.poll_interval
-    why = stuck(context.runtime.status, interval, time.monotonic())
+    why = stuck(context.runtime.status, interval, context.runtime.clock.monotonic())
     body = {"alive": why is None, "why": why}
     return web.json_response(body, status=200 if why is None else 503)
 
@@ -32,10 +29,10 @@ async def readyz(request: web.Request) -> web.Response:
 @routes.get("/metrics")
 async def metrics(request: web.Request) -> web.Response:
     context = request.app[CONTEXT]
-    readings = await context.readings()
+    readings, clock = await context.readings(), context.runtime.clock
     moment = Moment(
-        wall=datetime.now(UTC),
-        monotonic=time.monotonic(),
+        wall=clock.timestamp(),
+        monotonic=clock.monotonic(),
         started=context.started,
         ready=context.readiness().ready,
         tokens_refused=context.tokens_refused,

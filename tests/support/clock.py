@@ -8,12 +8,13 @@ from bridge.common.clock import Clock
 
 @dataclass(slots=True)
 class ShiftedClock(Clock):
-    """The machine's clock, as far ahead as a test says."""
+    """The machine's clock, as far ahead as a test says; `stepped` moves only the time of day."""
 
     ahead: timedelta = timedelta()
+    stepped: timedelta = timedelta()
 
     def now(self) -> datetime:
-        return datetime.now(UTC) + self.ahead
+        return datetime.now(UTC) + self.ahead + self.stepped
 
     def monotonic(self) -> float:
         return Clock.monotonic(self) + self.ahead.total_seconds()

@@ -42,7 +42,7 @@ async def runtime(settings: Config) -> AsyncGenerator[Runtime]:
         },
     )
     status.source.last_good = datetime.now(UTC)
-    status.source.last_poll = time.monotonic()
+    status.source.good_at = status.source.last_poll = time.monotonic()
     status.source.polls = 1
     identity = Identity(settings, journal, INSTANCE)
     await journal.register(list(status.sinks), time.time())

@@ -2,13 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 
 from bridge.journal.cursors import Backlog
 from bridge.runtime.runtime import Runtime
 from bridge.runtime.status import SinkStatus, SourceStatus, Status
 from bridge.web.health.prometheus import Family
-from bridge.web.health.readiness import good_age
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +22,7 @@ class Readings:
 class Moment:
     """The counters of the web server, and the two clocks."""
 
-    wall: datetime
+    wall: float
     monotonic: float
     started: float
     ready: bool
@@ -39,7 +37,7 @@ def families(runtime: Runtime, readings: Readings, moment: Moment) -> list[Famil
         *_process(runtime, moment),
         *_source(runtime.status.source, readings, moment),
         *_sinks(sinks),
-        *_backlogs(sinks, readings, moment.wall.timestamp()),
+        *_backlogs(sinks, readings, moment.wall),
         *_approvals(runtime.status),
         *_journal(runtime, readings),
         Family("seb_tokens_refused_total", "counter", "Requests whose token was refused.").add(
@@ -96,7 +94,7 @@ def _ages(source: SourceStatus, moment: Moment) -> list[Family]:
     if source.last_poll is not None:
         polled.add(max(0.0, moment.monotonic - source.last_poll))
     good = Family("seb_source_good_age_seconds", "gauge", "Time since the last usable answer.")
-    if (age := good_age(source, moment.wall)) is not None:
+    if (age := source.good_age(moment.monotonic)) is not None:
         good.add(age)
     skew = Family("seb_clock_skew_seconds", "gauge", "How far the local clock is ahead of Azure's.")
     if source.clock_skew is not None:

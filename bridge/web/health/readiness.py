@@ -1,11 +1,10 @@
 """Decides from the status of the parts whether the bridge is ready; pure."""
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from bridge.common.fields import write_duration
-from bridge.runtime.status import SinkStatus, SourceStatus, Status
+from bridge.runtime.status import SinkStatus, Status
 
 FRESH = 30.0
 """How many seconds a good answer is fresh, or for `FRESH_POLLS` polls if that is longer."""
@@ -43,15 +42,14 @@ class Readiness:
 
 @dataclass(frozen=True, slots=True)
 class HealthView:
-    """What readiness depends on, at one moment."""
+    """What readiness depends on, at one moment of the monotonic clock."""
 
     status: Status
-    now: datetime
+    monotonic: float
     poll_interval: float
     scope: Literal["own", "all"]
     vm_name: str | None
     journal_trouble: str | None
-    monotonic: float = 0.0
 
 
 def readiness(view: HealthView) -> Readiness:
@@ -73,17 +71,9 @@ def _why(name: str, sink: SinkStatus) -> str:
     return sink.error or "unavailable"
 
 
-def good_age(source: SourceStatus, now: datetime) -> float | None:
-    """Seconds since the last good answer. Its time comes from Azure's clock, not from ours."""
-    if source.last_good is None:
-        return None
-    azure = now - timedelta(seconds=source.clock_skew or 0.0)
-    return max(0.0, (azure - source.last_good).total_seconds())
-
-
 def _source(view: HealthView) -> Remark | None:
     source = view.status.source
-    age = good_age(source, view.now)
+    age = source.good_age(view.monotonic)
     limit = max(FRESH, FRESH_POLLS * view.poll_interval)
     if age is not None and age <= limit:
         return None
@@ -106,11 +96,21 @@ def _notes(view: HealthView) -> list[Remark]:
         notes.append(Remark("scope", why))
     starting = [name for name, sink in view.status.sinks.items() if sink.state == "starting"]
     notes += [Remark(f"sink {name}", "is connecting for the first time") for name in starting]
-    notes += _approvals(view)
+    notes += [*_clock(view), *_approvals(view)]
     if lost := view.status.journal_losses:
         why = f"{lost} deliveries were lost since the start, because the journal was full"
         notes.append(Remark("journal", why))
     return notes
+
+
+def _clock(view: HealthView) -> list[Remark]:
+    source = view.status.source
+    if not source.skewed or source.clock_skew is None:
+        return []
+    how = "ahead of" if source.clock_skew > 0 else "behind"
+    off = _round(abs(source.clock_skew))
+    why = f"this VM's clock is {off} {how} Azure's; check how its time is synchronized"
+    return [Remark("clock", why)]
 
 
 def _approvals(view: HealthView) -> list[Remark]:

@@ -232,6 +232,56 @@ async def test_once_says_whether_there_was_an_answer(bridge):
     assert not await bridge.poller.once()
 
 
+def skew_lines(caplog):
+    return [one for one in caplog.records if str(one.msg).startswith("clock.")]
+
+
+async def test_a_clock_that_is_off_by_more_than_a_minute_is_logged_once_and_so_is_its_end(
+    bridge, caplog
+):
+    caplog.set_level("INFO", logger="bridge")
+    bridge.world.fault("skew", skew="-10m")
+    await bridge.poll(3)
+    (line,) = skew_lines(caplog)
+    assert (line.levelname, line.msg) == ("WARNING", "clock.skewed")
+    assert line.seconds == pytest.approx(600, abs=2)
+    bridge.world.clear_faults()
+    await bridge.poll(3)
+    assert [one.msg for one in skew_lines(caplog)] == ["clock.skewed", "clock.corrected"]
+
+
+async def test_a_source_that_is_gone_does_not_correct_the_clock(bridge, caplog):
+    bridge.world.fault("skew", skew="-10m", count=1)
+    await bridge.poll()
+    bridge.world.fault("reset")
+    await bridge.poll(3)
+    assert bridge.status.skewed
+    assert len(skew_lines(caplog)) == 1
+
+
+async def test_a_clock_that_jumps_neither_hastens_nor_delays_the_report_of_an_outage(bridge):
+    await bridge.poll()
+    bridge.world.fault("status", status=503)
+    await bridge.poll()
+    bridge.clock.stepped += timedelta(hours=1)
+    await bridge.poll()
+    assert not bridge.status.degraded
+    bridge.clock.stepped -= timedelta(hours=2)
+    bridge.clock.ahead += timedelta(minutes=5)
+    await bridge.poll()
+    assert bridge.status.degraded
+
+
+async def test_a_clock_that_jumps_does_not_make_empty_bodies_trusted(bridge):
+    bridge.world.create(type="Reboot", notice="15m")
+    await bridge.poll()
+    bridge.world.fault("empty")
+    await bridge.poll(4)
+    bridge.clock.stepped += timedelta(hours=1)
+    await bridge.poll(2)
+    assert await bridge.transitions() == ["scheduled"]
+
+
 async def test_the_difference_of_the_clocks_is_measured(bridge):
     bridge.world.fault("skew", skew="-90s", count=1)
     await bridge.poll()

@@ -12,7 +12,7 @@ async def test_the_exit_code_says_that_the_bridge_is_alive(seb, running):
 
 async def test_a_bridge_that_is_not_ready_says_why(seb, running):
     assert await seb(health, "--ready") == (0, "ready\n", "")
-    running.runtime.status.source.last_good = None
+    running.runtime.status.source.good_at = None
     code, out, err = await seb(health, "--ready")
     assert (code, out) == (1, "")
     assert err.startswith("seb: source: the metadata service has not answered yet")

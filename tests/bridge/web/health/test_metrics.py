@@ -61,7 +61,7 @@ async def test_no_label_names_an_event_or_a_vm(running):
 
 async def test_numbers_of_a_broken_source_have_no_age(running):
     source = running.runtime.status.source
-    source.last_good = source.last_poll = source.clock_skew = None
+    source.good_at = source.last_poll = source.clock_skew = None
     found = parse(await scrape(running.http))
     assert "seb_poll_age_seconds" not in found
     assert value(found, "seb_ready") == 0

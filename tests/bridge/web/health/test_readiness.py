@@ -1,28 +1,31 @@
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
+from support.clock import ShiftedClock
+from support.polling import restarted
 
 from bridge.runtime.status import ListenerStatus, SinkStatus, SourceStatus, Status, stuck
+from bridge.simulator import Scenario, Simulator
+from bridge.web.context import WebContext
 from bridge.web.health.readiness import HealthView, readiness
 
-NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
+NOW = 10_000.0
 
 
 def view(**changes):
-    status = changes.pop("status", None) or Status(source=SourceStatus(last_good=NOW))
     usual = {
-        "now": NOW,
+        "status": changes.pop("status", None) or answered(0),
+        "monotonic": NOW,
         "poll_interval": 1.0,
         "scope": "own",
         "vm_name": "vm",
         "journal_trouble": None,
     }
-    return HealthView(status=status, **{**usual, **changes})
+    return HealthView(**{**usual, **changes})
 
 
 def answered(seconds_ago, **more):
-    good = NOW - timedelta(seconds=seconds_ago)
-    return Status(source=SourceStatus(last_good=good, **more))
+    return Status(source=SourceStatus(good_at=NOW - seconds_ago, **more))
 
 
 def test_a_healthy_bridge_is_ready():
@@ -51,12 +54,46 @@ def test_silence_is_described_in_words():
     assert reason.why == "the metadata service has given no good answer for 1h (timeout)"
 
 
-def test_a_clock_that_is_wrong_does_not_make_answers_old():
-    ahead = answered(600, clock_skew=600.0)
-    assert readiness(view(status=ahead)).ready
-    behind = answered(-600, clock_skew=-600.0)
-    assert readiness(view(status=behind)).ready
-    assert not readiness(view(status=answered(0, clock_skew=-31.0), now=NOW)).ready
+@pytest.fixture
+async def polled(tmp_path):
+    """A bridge under a simulated service, with a clock that the test moves."""
+    async with (
+        Simulator(Scenario(rate_limit=None)) as simulator,
+        restarted(simulator, tmp_path / "journal.db", clock=ShiftedClock()) as bridge,
+    ):
+        yield bridge
+
+
+@pytest.mark.parametrize("skew", ["10m", "-10m"])
+async def test_with_a_skewed_clock_a_source_that_is_gone_still_makes_the_bridge_unready(
+    polled, skew
+):
+    polled.world.fault("skew", skew=skew)
+    await polled.poll()
+    assert WebContext(polled.runtime).readiness().ready, "a wrong clock makes no answer old"
+    polled.world.clear_faults()
+    polled.world.fault("reset")
+    polled.clock.ahead += timedelta(seconds=60)
+    await polled.poll()
+    (reason,) = WebContext(polled.runtime).readiness().reasons
+    assert reason.why.startswith("the metadata service has given no good answer for ")
+
+
+async def test_a_clock_that_is_set_back_does_not_make_an_answer_young(polled):
+    await polled.poll()
+    polled.clock.stepped -= timedelta(hours=1)
+    polled.clock.ahead += timedelta(seconds=31)
+    assert not WebContext(polled.runtime).readiness().ready
+
+
+@pytest.mark.parametrize(("seconds", "how"), [(600.0, "ahead of"), (-600.0, "behind")])
+def test_a_clock_that_is_off_by_more_than_a_minute_is_a_note(seconds, how):
+    found = readiness(view(status=answered(0, clock_skew=seconds, skewed=True)))
+    assert found.ready
+    (note,) = found.notes
+    assert note.what == "clock"
+    assert note.why.startswith(f"this VM's clock is 10m {how} Azure's")
+    assert readiness(view(status=answered(0, clock_skew=50.0))).notes == ()
 
 
 def test_a_journal_that_cannot_be_written_is_a_reason():
@@ -120,11 +157,11 @@ def test_an_approval_source_that_cannot_be_read_or_is_silent_is_a_note():
     status = answered(0)
     status.listeners = {
         "down": ListenerStatus("kafka", state="unavailable", error="Connection refused"),
-        "fine": ListenerStatus("kafka", state="connected", heard=900.0),
+        "fine": ListenerStatus("kafka", state="connected", heard=NOW - 100),
         "new": ListenerStatus("kafka"),
-        "silent": ListenerStatus("kafka", state="connected", heard=700.0),
+        "silent": ListenerStatus("kafka", state="connected", heard=NOW - 300),
     }
-    found = readiness(view(status=status, monotonic=1000.0))
+    found = readiness(view(status=status))
     assert found.ready
     assert [(note.what, note.why) for note in found.notes] == [
         ("approvals down", "Connection refused"),
