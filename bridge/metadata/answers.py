@@ -40,6 +40,7 @@ class Answer:
     document: Document | None
     empty: bool = False
     date: datetime | None = None
+    status: int = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ class Reply:
 
 def read_document(reply: Reply, api_version: str) -> Answer | SourceProblem:
     if reply.status == 304:
-        return Answer(None, date=reply.date)
+        return Answer(None, date=reply.date, status=304)
     if reply.status == 200 and reply.broken is None and not reply.body:
         return Answer(None, empty=True, date=reply.date)
     payload = _payload(reply)

@@ -45,6 +45,7 @@ class SourceStatus:
     last_poll: float | None = None
     problem: str | None = None
     detail: str | None = None
+    http_status: int | None = None
     degraded: bool = False
     clock_skew: float | None = None
     skewed: bool = False

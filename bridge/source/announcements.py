@@ -39,7 +39,7 @@ class Announcer:
     def degraded(
         self, problem: SourceProblem, state: State, now: datetime, began: datetime
     ) -> CloudEvent:
-        about = self._about(state, began, problem.reason, problem.status)
+        about = self._about(state, began, problem.reason)
         return messages.source("degraded", about, self.observer, now)
 
     def recovered(self, state: State, now: datetime) -> CloudEvent:
@@ -47,8 +47,11 @@ class Announcer:
         return messages.source("recovered", about, self.observer, now)
 
     async def snapshot(self, state: State, now: datetime) -> CloudEvent:
-        """Include the running drill: what is not in a snapshot is over."""
-        about = self._about(state, now, self.status.problem)
+        """Include the running drill: what is not in a snapshot is over.
+
+        It follows a good answer, so there is no problem to report.
+        """
+        about = self._about(state, now, None)
         pending = {**state.tracked, **await self.runtime.journal.run(rehearsed)}
         return messages.source("snapshot", about, self.observer, now, pending)
 
@@ -69,9 +72,7 @@ class Announcer:
             name = f"event.{one.what}"
             log.info(name, extra=fields)
 
-    def _about(
-        self, state: State, began: datetime, reason: str | None, status: int | None = None
-    ) -> messages.SourceReport:
+    def _about(self, state: State, began: datetime, reason: str | None) -> messages.SourceReport:
         return messages.SourceReport(
             since=began,
             endpoint=self.status.endpoint,
@@ -80,6 +81,6 @@ class Announcer:
             bridge_version=self.runtime.version,
             journal=self.runtime.journal.origin,
             reason=reason,
-            status=status,
+            status=self.status.http_status,
             clock_skew=self.status.clock_skew,
         )

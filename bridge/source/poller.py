@@ -105,6 +105,7 @@ class Poller:
         self.asked.set()
         answer = await metadata.fetch()
         self.status.polls += 1
+        self.status.http_status = answer.status
         self.status.last_poll = self.runtime.clock.monotonic()
         local = self.runtime.clock.now()
         now = azure_now(answer.date, local)
@@ -159,6 +160,7 @@ class Poller:
         found = await locate(self.config.source, self.journal, self.status, budget)
         self.status.last_poll = self.runtime.clock.monotonic()
         if isinstance(found, SourceProblem):
+            self.status.http_status = found.status
             await self._refresh()
             await self._problem(found, self.runtime.clock.now())
             return None

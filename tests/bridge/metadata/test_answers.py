@@ -124,7 +124,7 @@ def test_an_error_page_cannot_forge_lines_in_the_log():
 
 
 def test_an_unchanged_answer_has_no_document_and_is_not_empty():
-    assert document(b"", 304) == Answer(None, empty=False)
+    assert document(b"", 304) == Answer(None, empty=False, status=304)
 
 
 def test_zero_bytes_are_empty_and_blanks_are_not_json():

@@ -28,7 +28,7 @@ async def test_a_document_is_read_with_the_date_of_the_answer():
 
 async def test_zero_bytes_and_unchanged_are_told_apart_from_a_document_without_events():
     assert await fetched(http()) == Answer(None, empty=True)
-    assert await fetched(b"HTTP/1.1 304 Not Modified\r\n\r\n") == Answer(None)
+    assert await fetched(b"HTTP/1.1 304 Not Modified\r\n\r\n") == Answer(None, status=304)
     quiet = await fetched(http(body=QUIET))
     assert isinstance(quiet, Answer)
     assert quiet.document is not None

@@ -16,6 +16,7 @@ async def test_the_first_answer_gives_a_snapshot(bridge):
     assert snapshot["type"] == "azure.scheduledevents.source.snapshot.v1"
     assert (data["vm"], data["journal"], data["pending"]) == (VM, "new", [])
     assert (data["bootId"], data["bridgeVersion"]) == ("boot-1", "1.2.3")
+    assert (data["reason"], data["status"]) == (None, 200)
 
 
 async def degrade(bridge: PolledBridge, clock) -> None:
@@ -46,7 +47,8 @@ async def test_an_outage_is_published_once_and_its_end_once_with_a_snapshot(brid
     assert datetime.fromisoformat(data["lastGood"]) == good.replace(
         microsecond=good.microsecond // 1000 * 1000
     )
-    assert told[2]["data"]["reason"] == "server-error"
+    assert (told[2]["data"]["reason"], told[2]["data"]["status"]) == ("server-error", 200)
+    assert (told[3]["data"]["reason"], told[3]["data"]["status"]) == (None, 200)
 
 
 async def test_a_short_outage_is_not_published(bridge, clock):
