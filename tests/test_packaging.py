@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -145,6 +146,13 @@ def test_the_image_runs_the_bridge_keeps_its_journal_and_stops_in_order():
     assert stage["STOPSIGNAL"] == "SIGTERM"
     assert stage["VOLUME"] == "/var/lib/scheduled-events-bridge"
     assert f"-o {stage['USER'].partition(':')[0]} " in stage["RUN"]
+
+
+def test_the_image_has_every_extra_that_a_running_bridge_can_use():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    wanted = set(project["optional-dependencies"]) - {"demo", "dev"}
+    [extras] = re.findall(r"\.whl\)\[([a-z0-9,]+)\]", (ROOT / "Dockerfile").read_text())
+    assert set(extras.split(",")) == wanted
 
 
 def test_nothing_reaches_the_image_that_the_ignore_file_does_not_name():

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from support.canned_server import CannedServer, http
 from support.cloudevents import batch
 from support.third_party import environment, install
 
-from bridge.plugins import Misconfigured, Place
+from bridge.plugins import Misconfigured
 from bridge.plugins.formats import find_format
 from bridge.plugins.sinks import find_sink
 
@@ -55,6 +56,8 @@ assert {"gist", "cloudevents"} <= set(installed_formats())
 asyncio.run(main("stdout"))
 asyncio.run(main("notebook", page=sys.argv[1]))
 """
+SEB = "import sys; from bridge.cli import main; sys.exit(main(sys.argv[1:]))"
+PAGE = (Path(__file__).parents[1] / "docs" / "writing-a-sink.md").read_text(encoding="utf-8")
 LISTS = "from bridge.plugins.sinks import installed_sinks; print(*sorted(installed_sinks()))"
 
 
@@ -114,21 +117,35 @@ def test_its_own_keys_are_validated(site):
     assert "pages\n  Extra inputs are not permitted" in done.stderr
 
 
-async def test_the_sink_in_the_docs_works_and_is_as_short_as_promised(capsys):
-    page = (Path(__file__).parents[1] / "docs" / "writing-a-sink.md").read_text(encoding="utf-8")
-    code = page.split("```python\n")[1].split("```")[0]
-    assert sum(1 for line in code.splitlines() if line.strip()) <= 16
-    module: dict[str, Any] = {}
-    exec(code, module)
-    settings = module["sink"].settings.model_validate({"type": "bell", "sound": "dong"})
-    async with module["sink"].open(settings, Place()) as send:
-        assert await send(batch(2)) == [None, None]
-    assert capsys.readouterr().out == "dong Reboot\ndong Reboot\n"
+def typed(kind, section="## A complete sink"):
+    """The first block of that kind in a section of the page, as a reader would type it."""
+    return PAGE.split(section)[1].split(f"```{kind}\n")[1].split("```")[0]
+
+
+async def test_the_sink_in_the_docs_works_exactly_as_typed(tmp_path, endpoint):
+    """Installed by its entry point as the page says, and run by the bridge."""
+    project = tmp_path / "my-bell"
+    project.mkdir()
+    (project / "my_bell.py").write_text(typed("python"))
+    (project / "pyproject.toml").write_text(typed("toml"))
+    mine = {"source": {"endpoint": endpoint, "vm_name": "web-1"}, "http": {"listen": None}}
+    config = tmp_path / "config.yaml"
+    config.write_text(f"{yaml.dump({**mine, 'state_dir': str(tmp_path / 'state')})}{typed('yaml')}")
+    site = await asyncio.to_thread(install, tmp_path / "built", project)
+    done = await asyncio.to_thread(run, site, SEB, "run", "--once", "-c", config)
+    assert done.returncode == 0, done.stderr
+    kinds = ["scheduled", "source.snapshot"]
+    assert sorted(done.stdout.splitlines()) == [
+        f"dong azure.scheduledevents.{kind}.v1" for kind in kinds
+    ]
+
+
+def test_the_sink_in_the_docs_is_as_short_as_promised():
+    assert sum(1 for line in typed("python").splitlines() if line.strip()) <= 16
 
 
 def test_the_format_in_the_docs_works():
-    page = (Path(__file__).parents[1] / "docs" / "writing-a-sink.md").read_text(encoding="utf-8")
-    code = page.split("## Writing a format")[1].split("```python\n")[1].split("```")[0]
+    code = typed("python", "## Writing a format")
     module: dict[str, Any] = {}
     exec(code, module)
     settings = module["plugin"].settings.model_validate({"type": "shout", "mark": "?"})
@@ -178,9 +195,8 @@ async def test_the_bridge_delivers_to_it(site, endpoint, tmp_path):
         },
     }
     (tmp_path / "config.yaml").write_text(json.dumps(config))  # JSON is YAML
-    program = "import sys; from bridge.cli import main; sys.exit(main(sys.argv[1:]))"
     argv = ("run", "--once", "-c", tmp_path / "config.yaml")
-    done = await asyncio.to_thread(run, site, program, *argv)
+    done = await asyncio.to_thread(run, site, SEB, *argv)
     assert done.returncode == 0, done.stderr
     noted = [json.loads(line) for line in (tmp_path / "page").read_bytes().splitlines()]
     [scheduled] = [one for one in noted if one["type"] == "azure.scheduledevents.scheduled.v1"]

@@ -1,6 +1,6 @@
 """Find plugins by entry point; ours and third-party ones in the same way."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import TypeVar
@@ -11,31 +11,53 @@ P = TypeVar("P")
 
 
 @cache
+def points(group: str) -> Mapping[str, Sequence[EntryPoint]]:
+    """All entry points by name; looked up only once, because it opens a file of every package."""
+    found: dict[str, list[EntryPoint]] = {}
+    for point in entry_points(group=group):
+        found.setdefault(point.name, []).append(point)
+    return found
+
+
 def installed(group: str) -> Mapping[str, EntryPoint]:
-    """Looked up only once: it opens a file of every installed package."""
-    return {point.name: point for point in entry_points(group=group)}
+    """The plugins of a group by name."""
+    return {name: same[0] for name, same in points(group).items()}
 
 
 def find(group: str, word: str, kind: str, wanted: type[P]) -> P:
     """Return the plugin *kind* of a group and import its module, or raise `Misconfigured`."""
-    known = installed(group)
-    if kind not in known:
+    point = _only(group, word, kind)
+    try:
+        plugin = point.load()
+    except (ImportError, AttributeError) as error:
+        problem = _missing(point, error)
+        raise Misconfigured(f"{word} type {kind!r} cannot be loaded: {problem}") from error
+    if not isinstance(plugin, wanted):
+        raise Misconfigured(f"{word} type {kind!r}: {point.value} is not a {wanted.__name__}")
+    return plugin
+
+
+def _only(group: str, word: str, kind: str) -> EntryPoint:
+    """The one entry point of that name: which of two would be used depends on an accident."""
+    if kind not in points(group):
         # It may have been installed since the lookup, and a reload asks for it.
-        installed.cache_clear()
-        known = installed(group)
+        points.cache_clear()
+    known = points(group)
     if kind not in known:
         names = ", ".join(sorted(known))
         hint = f"choose from {names}" if known else "install the package (pip install -e .)"
         raise Misconfigured(f"there is no {word} type {kind!r}; {hint}")
-    try:
-        plugin = known[kind].load()
-    except (ImportError, AttributeError) as error:
-        problem = _missing(known[kind], error)
-        raise Misconfigured(f"{word} type {kind!r} cannot be loaded: {problem}") from error
-    if not isinstance(plugin, wanted):
-        value = known[kind].value
-        raise Misconfigured(f"{word} type {kind!r}: {value} is not a {wanted.__name__}")
-    return plugin
+    point, *others = known[kind]
+    if others:
+        packages = " and ".join(sorted(_package(one) for one in known[kind]))
+        raise Misconfigured(
+            f"{len(known[kind])} packages have a {word} type {kind!r}: {packages}; keep one of them"
+        )
+    return point
+
+
+def _package(point: EntryPoint) -> str:
+    return f"{point.dist.name if point.dist else 'an unknown package'} ({point.value})"
 
 
 def _missing(point: EntryPoint, error: ImportError | AttributeError) -> str:

@@ -10,10 +10,10 @@ from pathlib import Path
 SOURCE = Path(__file__).parent / "third_party_sink"
 
 
-def install(into: Path) -> Path:
+def install(into: Path, project: Path = SOURCE) -> Path:
     """Build its wheel and unpack it, which is all that installing a pure wheel is."""
     source, dist, site = into / "source", into / "dist", into / "site"
-    shutil.copytree(SOURCE, source, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(project, source, ignore=shutil.ignore_patterns("__pycache__"))
     build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--skip-dependency-check"]
     done = subprocess.run(
         [*build, "--outdir", str(dist), str(source)],

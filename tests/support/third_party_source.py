@@ -92,7 +92,7 @@ def register() -> Any:
 
     def use(function: Any) -> None:
         bridge.plugins.entry_points.entry_points = function
-        bridge.plugins.entry_points.installed.cache_clear()
+        bridge.plugins.entry_points.points.cache_clear()
 
     def undo() -> None:
         use(original)

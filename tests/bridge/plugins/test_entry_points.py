@@ -22,9 +22,9 @@ def entry_points(monkeypatch):
     def name(*points):
         monkeypatch.setattr(bridge.plugins.entry_points, "entry_points", lambda group: points)
 
-    bridge.plugins.entry_points.installed.cache_clear()
+    bridge.plugins.entry_points.points.cache_clear()
     yield name
-    bridge.plugins.entry_points.installed.cache_clear()
+    bridge.plugins.entry_points.points.cache_clear()
 
 
 def test_without_entry_points_the_error_says_what_to_do(entry_points):
@@ -59,6 +59,37 @@ def plugin_module(tmp_path, monkeypatch, entry_points):
 
     yield write
     sys.modules.pop("odd_sink", None)
+
+
+@pytest.fixture
+def two_packages(tmp_path, monkeypatch):
+    """Two installed packages, each with a sink type `bell` of its own."""
+    for package in ("loud-bells", "quiet-bells"):
+        folder = tmp_path / f"{package.replace('-', '_')}-1.0.dist-info"
+        folder.mkdir()
+        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+        points = f"[{bridge.plugins.sinks.SINKS}]\nbell = {package.replace('-', '_')}:sink\n"
+        (folder / "entry_points.txt").write_text(points)
+    monkeypatch.syspath_prepend(tmp_path)
+    bridge.plugins.entry_points.points.cache_clear()
+    yield
+    bridge.plugins.entry_points.points.cache_clear()
+
+
+@pytest.mark.usefixtures("two_packages")
+def test_two_plugins_of_one_name_are_an_error_that_names_both_packages():
+    with pytest.raises(Misconfigured) as told:
+        find_sink("bell")
+    assert str(told.value) == (
+        "2 packages have a sink type 'bell': loud-bells (loud_bells:sink) and "
+        "quiet-bells (quiet_bells:sink); keep one of them"
+    )
+
+
+@pytest.mark.usefixtures("two_packages")
+def test_two_plugins_of_one_name_leave_the_other_types_alone():
+    assert find_sink("stdout")
+    assert "bell" in installed_sinks()
 
 
 def test_a_sink_whose_library_is_missing_names_it(plugin_module):
