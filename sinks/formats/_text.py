@@ -8,7 +8,8 @@ from typing import Any
 ELLIPSIS = "…"
 
 _HALF_AN_ESCAPE = re.compile(r"(?<!\\)((?:\\\\)*)\\\Z")
-_LINE_ENDS_IN_JSON = {0x7F: "\\u007f", 0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
+_UNSAFE = {code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), 0x2028, 0x2029)}
+"""What JSON leaves as it is, but a terminal obeys or a reader takes for the end of a line."""
 
 
 def cut(value: str, most: int) -> str:
@@ -47,7 +48,12 @@ def filled(value: Any) -> Any:
 def as_json(value: Any) -> bytes:
     """One line of JSON, whatever characters a reader takes for the end of a line."""
     written = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return written.translate(_LINE_ENDS_IN_JSON).encode()
+    return escape_unsafe(written).encode()
+
+
+def escape_unsafe(text: str) -> str:
+    """The same text, with DEL, C1 control characters and Unicode line ends as in `\\u0085`."""
+    return text.translate(_UNSAFE)
 
 
 class Pairs:

@@ -1,6 +1,5 @@
 """PagerDuty, Events API v2: one alert for each scheduled event, opened and closed by EventId."""
 
-import json
 from functools import partial
 from typing import Any, Literal
 
@@ -18,6 +17,7 @@ from bridge.plugins import (
 )
 from sinks.formats._human import clean, cut
 from sinks.formats._sentences import tell
+from sinks.formats._text import as_json
 
 LONGEST_SUMMARY = 1024
 LONGEST_KEY = 255
@@ -81,7 +81,7 @@ def _encode(settings: PagerDutySettings, cloudevent: CloudEvent) -> bytes:
         "payload": _payload(cloudevent),
         "client": "scheduled-events-bridge",
     }
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+    return as_json(body)
 
 
 def _payload(cloudevent: CloudEvent) -> dict[str, Any]:

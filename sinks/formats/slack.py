@@ -1,10 +1,10 @@
 """Slack: a Block Kit message for an incoming webhook; foreign text cannot ping or add links."""
 
-import json
 from typing import Any, Literal
 
 from bridge.plugins import CloudEvent, Format, FormatPlugin, FormatSettings, kind_of
 from sinks.formats._sentences import Told, tell
+from sinks.formats._text import as_json
 
 LONGEST_HEADER = 150
 LONGEST_TEXT = 3000
@@ -47,7 +47,7 @@ def _encode(cloudevent: CloudEvent) -> bytes:
         "unfurl_links": False,
         "unfurl_media": False,
     }
-    return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode()
+    return as_json(message)
 
 
 def _light(severity: int) -> str:

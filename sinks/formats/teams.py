@@ -1,10 +1,10 @@
 """Microsoft Teams: an Adaptive Card in the envelope that a Workflows webhook expects."""
 
-import json
 from typing import Any, Literal
 
 from bridge.plugins import CloudEvent, Format, FormatPlugin, FormatSettings, kind_of
 from sinks.formats._sentences import Told, tell
+from sinks.formats._text import as_json
 
 LARGEST = 28 * 1024
 """The largest message of Teams, in bytes; the texts are short enough never to reach it."""
@@ -34,7 +34,7 @@ def _encode(cloudevent: CloudEvent) -> bytes:
     }
     attachment = {"contentType": _CARD, "contentUrl": None, "content": card}
     message = {"type": "message", "attachments": [attachment]}
-    return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode()
+    return as_json(message)
 
 
 def _style(severity: int) -> str:

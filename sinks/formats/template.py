@@ -19,6 +19,7 @@ from pydantic import Field, PrivateAttr, model_validator
 
 from bridge.plugins import CloudEvent, Format, FormatPlugin, FormatSettings, Rejected
 from sinks.formats._sentences import tell
+from sinks.formats._text import escape_unsafe
 
 MOST_STEPS = 10_000
 FAILURES = (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, RecursionError)
@@ -64,7 +65,7 @@ def compile_template(text: str, variables: frozenset[str], *, escaped: bool) -> 
     """Raises `Faulty` for bad syntax and for a name that is not in *variables*."""
     sandbox = _Sandbox(
         undefined=StrictUndefined,
-        finalize=_escape if escaped else None,
+        finalize=_escape if escaped else _escape_unsafe,
         keep_trailing_newline=False,
     )
     sandbox.globals = {name: sandbox.globals[name] for name in _GLOBALS}
@@ -90,15 +91,20 @@ def _json(value: Any) -> _Written:
     """The filter `json`: a whole value, quotes included."""
     if isinstance(value, StrictUndefined):
         str(value)  # which raises, and names it
-    return _Written(json.dumps(value, ensure_ascii=False))
+    return _Written(escape_unsafe(json.dumps(value, ensure_ascii=False)))
 
 
 def _escape(value: Any) -> Any:
     """What `{{ … }}` puts into JSON: the inside of a string, or another value as JSON has it."""
     if isinstance(value, _Written | StrictUndefined):
         return value
-    text = json.dumps(value, ensure_ascii=False)
+    text = escape_unsafe(json.dumps(value, ensure_ascii=False))
     return text[1:-1] if isinstance(value, str) else text
+
+
+def _escape_unsafe(value: Any) -> Any:
+    """What `{{ … }}` puts into other text: no character that a terminal obeys."""
+    return value if isinstance(value, StrictUndefined) else escape_unsafe(str(value))
 
 
 LARGEST = 65536

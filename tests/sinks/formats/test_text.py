@@ -3,7 +3,12 @@
 import json
 
 import pytest
+from support.world import NOON, OBSERVER, scheduled_event
 
+from bridge.core import messages
+from bridge.core.state import Transition
+from bridge.plugins import read_format
+from bridge.plugins.formats import find_format, installed_formats
 from sinks.formats._text import Pairs, as_json, cut, filled, listed
 
 
@@ -38,6 +43,26 @@ def test_json_is_one_line_for_every_reader():
     written = as_json({"text": text})
     assert len(written.decode().splitlines()) == 1
     assert json.loads(written) == {"text": text}
+
+
+UNSAFE = "".join(map(chr, (*range(0x7F, 0xA0), 0x2028, 0x2029)))
+KEYS = {
+    "pagerduty": {"type": "pagerduty", "routing_key": "x" * 32},
+    "template": {"type": "template", "template": '{"it": "{{ data.description }}"}'},
+}
+PLAIN = {"type": "template", "content_type": "text/plain", "template": "{{ data.description }}"}
+
+
+@pytest.mark.parametrize("form", [*(KEYS.get(name, name) for name in installed_formats()), PLAIN])
+def test_no_format_writes_a_control_character_that_a_terminal_or_a_parser_obeys(form):
+    settings = read_format(form)
+    opened = find_format(settings.type).open(settings)
+    event = scheduled_event(description=f"a{UNSAFE}b", resources=(UNSAFE,))
+    found = Transition("scheduled", event, life=1, affected=True)
+    cloudevent = messages.transition(found, OBSERVER, NOON, 1)
+    text = opened.encode(cloudevent).decode()
+    assert not set(text) & set(UNSAFE)
+    assert len(text.splitlines()) == 1
 
 
 def test_pairs_leave_out_what_is_empty_and_remember_what_they_cut():
