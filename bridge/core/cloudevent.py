@@ -13,6 +13,7 @@ LONGEST = 32
 """The longest MSGID in syslog, in printable ASCII."""
 _TYPE = re.compile(r"(?:azure\.scheduledevents\.)?(.*?)(?:\.v[0-9]+)?")
 _UNFIT = re.compile(r"[^a-z0-9-]")
+_UNFIT_ACTION = re.compile(r"[^a-z0-9.-]")
 
 
 def short_type(type_: str) -> str:
@@ -79,8 +80,14 @@ def kind_of(cloudevent: CloudEvent) -> str:
 
 
 def class_id(cloudevent: CloudEvent) -> str:
-    """`azse.reboot.started` for a transition, else `azse.` and its kind: `azse.source.degraded`."""
+    """`azse.reboot.started` for a transition, `azse.audit.token.refused` for an audit.
+
+    For all others `azse.` and its kind: `azse.source.degraded`.
+    """
     kind = cloudevent.kind
+    if kind == "bridge.audited":
+        action = _UNFIT_ACTION.sub("", str(cloudevent.data.get("action")).lower())
+        return f"azse.audit.{action or 'other'}"[:LONGEST]
     if not cloudevent.is_transition:
         return f"azse.{kind}"[:LONGEST]
     room = LONGEST - len(f"azse..{kind}")

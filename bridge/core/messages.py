@@ -31,6 +31,8 @@ _STATUS = {
 }
 _RANK = {"scheduled": 1, "updated": 1, "started": 2, "canceled": 3, "completed": 4}
 _FINAL = frozenset({"preempt", "terminate"})
+_AUDIT_SEVERITY = {"refused": 13, "lost": 17, "set-aside": 17}
+"""By the last word of the action; all others are 9."""
 _EARLIEST = datetime.min.replace(tzinfo=UTC)
 
 
@@ -167,20 +169,31 @@ def audited(
     actor: str,
     via: str,
     detail: Mapping[str, Any],
+    address: str | None = None,
     second: datetime | None = None,
 ) -> CloudEvent:
     """`bridge.audited`: an operator's action, or a decision that may need an explanation later.
 
     Its id is derived from *second*, because another one may have used the current second.
     """
+    severity = _AUDIT_SEVERITY.get(action.rpartition(".")[2], 9)
     draft = Draft(
         kind="bridge.audited",
         id=_began(observer, "bridge.audited", second or now),
         time=now,
         schema="audit",
-        severity=9,
+        severity=severity,
         event_id=None,
-        data={"action": action, "actor": actor, "via": via, "detail": dict(detail)},
+        data={
+            "action": action,
+            "actor": actor,
+            "via": via,
+            "address": address,
+            "outcome": "failure" if severity > 9 else "success",
+            "vm": observer.vm_name or observer.instance.name,
+            "vmId": observer.instance.vm_id,
+            "detail": dict(detail),
+        },
     )
     return write(draft, observer)
 

@@ -21,25 +21,26 @@ class Severity:
 
 
 CALM = Severity(syslog=6, cef=1, leef=1, ocsf=1, otel=9)
-"""Completed, canceled, granted, recorded, recovered, snapshot, audited."""
+"""Completed, canceled, granted, recorded, recovered, snapshot, most audits."""
 MILD = Severity(syslog=5, cef=3, leef=3, ocsf=2, otel=10)
 """A Freeze, scheduled or started."""
 AHEAD = Severity(syslog=4, cef=5, leef=5, ocsf=3, otel=13)
 """A Reboot or Redeploy that was announced, or votes that are still missing."""
 REFUSED = Severity(syslog=4, cef=7, leef=7, ocsf=4, otel=13)
-"""A vote that does not count."""
+"""A vote that does not count, or a token or certificate without permission."""
 UNDER_WAY = Severity(syslog=4, cef=7, leef=7, ocsf=4, otel=14)
 """A Reboot or Redeploy that has started."""
 BLIND = Severity(syslog=4, cef=5, leef=5, ocsf=3, otel=17)
 """The metadata service gives no usable answer."""
 FINAL = Severity(syslog=3, cef=8, leef=8, ocsf=4, otel=17)
-"""A Preempt or Terminate, or a vote that was forged or replayed."""
+"""A Preempt or Terminate, a vote that was forged or replayed, or something that was lost."""
 TOO_LATE = Severity(syslog=2, cef=9, leef=9, ocsf=5, otel=18)
 """Started without having been announced, or an approval that did not reach Azure in time."""
 
 _USUAL = (TOO_LATE, FINAL, UNDER_WAY, AHEAD, MILD, CALM)
 _OF_ITS_OWN = {
     ("approval.refused", REFUSED.otel): REFUSED,
+    ("bridge.audited", REFUSED.otel): REFUSED,
     ("source.degraded", BLIND.otel): BLIND,
 }
 

@@ -3,6 +3,7 @@
 import sqlite3
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
 
 TakeLocal = Callable[[Delivery, str, str | None], Awaitable[list[LocalOutcome]]]
 """Take a vote that was given to this bridge: what, through which channel, from whom."""
+
+
+CALLER_ADDRESS: ContextVar[str | None] = ContextVar("caller_address", default=None)
+"""Where the current request comes from; None for what the bridge does on its own."""
 
 
 @dataclass(slots=True)
@@ -108,6 +113,7 @@ class Runtime:
                 actor=actor,
                 via=via,
                 detail=detail,
+                address=CALLER_ADDRESS.get(),
                 second=moment,
             )
             if await self.journal.append([said], time.time(), partial(then, said.id)):

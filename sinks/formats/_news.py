@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from importlib.metadata import version
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any
 
 from bridge.plugins import CloudEvent, Severity, class_id, kind_of, severity
@@ -67,6 +68,19 @@ class News:
         """`ScheduledEvent/Started`, `Approval/Granted`: the same for all of a type."""
         about = "ScheduledEvent" if self.family == "transition" else self.family.capitalize()
         return f"{about}/{self.word.capitalize()}"
+
+    @property
+    def outcome(self) -> str | None:
+        """`success` or `failure` of an audited action; the outcome of an approval is its word."""
+        return self.text("outcome") if self.family == "bridge" else None
+
+    @property
+    def address(self) -> IPv4Address | IPv6Address | None:
+        """Where the caller was."""
+        try:
+            return ip_address((self.text("address") or "").partition("%")[0])
+        except ValueError:
+            return None
 
     @property
     def is_drill(self) -> bool:

@@ -170,7 +170,8 @@ def _snapshot(story: Story) -> tuple[str, str]:
 
 def _audited(story: Story) -> tuple[str, str]:
     action, actor = story.word("action"), story.word("actor", "somebody")
-    return f"{action} on {story.observer}", f"{actor}, via {story.word('via')}: {action}."
+    where = f" from {story.word('address')}" if story.data.get("address") else ""
+    return f"{action} on {story.observer}", f"{actor}, via {story.word('via')}{where}: {action}."
 
 
 def _other(story: Story) -> tuple[str, str]:

@@ -45,9 +45,12 @@ class CefSettings(FormatSettings):
     type: Literal["cef"] = "cef"
 
 
-def _title(kind: str) -> str:
-    """The same for all CloudEvents of a type, as CEF requires; the fields have the facts."""
-    return _TITLES.get(kind) or kind.replace(".", " ").capitalize()
+def _title(news: News) -> str:
+    """The same for all CloudEvents of a class, as CEF requires; the fields have the facts."""
+    if news.family == "bridge":
+        action = news.class_id.removeprefix("azse.audit.")
+        return action.replace(".", " ").replace("-", " ").capitalize()
+    return _TITLES.get(news.kind) or news.kind.replace(".", " ").capitalize()
 
 
 def _escaped(value: str) -> str:
@@ -70,7 +73,7 @@ def _encode(cloudevent: CloudEvent) -> bytes:
             SERVICE,
             cut(product_version(), 31),
             news.class_id,
-            _title(news.kind),
+            _title(news),
             str(news.severity.cef),
         )
     )
@@ -136,9 +139,19 @@ def _source(news: News, pairs: Pairs) -> None:
 def _audit(news: News, pairs: Pairs) -> None:
     detail = json.dumps(news.data.get("detail") or {}, ensure_ascii=False)
     pairs.put("act", news.text("action"))
+    pairs.put("outcome", news.outcome)
     pairs.put("suser", news.text("actor"))
+    _caller(news, pairs)
     pairs.put("flexString2", news.text("via"), "via")
     pairs.put("msg", detail)
+
+
+def _caller(news: News, pairs: Pairs) -> None:
+    """`src` is for IPv4 only."""
+    if news.address is not None and news.address.version == 4:
+        pairs.put("src", str(news.address))
+    elif news.address is not None:
+        pairs.put("c6a2", str(news.address), "Source IPv6 Address")
 
 
 _PARTICULAR = {

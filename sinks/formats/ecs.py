@@ -86,15 +86,14 @@ def _encode(cloudevent: CloudEvent) -> bytes:
 
 def _event(news: News) -> dict[str, Any]:
     seconds = news.integer("durationInSeconds")
-    action = news.kind.replace(".", "-")
     return {
         "kind": "state" if news.word == "snapshot" else "event",
-        "category": [_CATEGORIES.get(news.family, "host")],
+        "category": [_category(news)],
         "type": [_type(news)],
-        "action": f"scheduled-event-{action}" if news.family == "transition" else action,
-        "outcome": _OUTCOMES.get(news.word, "unknown") if news.family == "approval" else None,
+        "action": _action(news),
+        "outcome": _outcome(news),
         "id": news.cloudevent.id,
-        "code": news.text("eventType"),
+        "code": news.class_id if news.family == "bridge" else news.text("eventType"),
         "reason": news.text("description") or news.text("reason"),
         "severity": news.severity.otel,
         "sequence": _natural(news.integer("documentIncarnation")),
@@ -103,6 +102,25 @@ def _event(news: News) -> dict[str, Any]:
         "dataset": "azure.scheduled_events",
         "provider": PRODUCT,
     }
+
+
+def _category(news: News) -> str:
+    if news.family == "bridge" and news.class_id.endswith(".refused"):
+        return "authentication"
+    return _CATEGORIES.get(news.family, "host")
+
+
+def _action(news: News) -> str:
+    """`scheduled-event-started`, `approval-granted`, `token-refused`."""
+    said = news.text("action") if news.family == "bridge" else None
+    action = (said or news.kind).replace(".", "-")
+    return f"scheduled-event-{action}" if news.family == "transition" else action
+
+
+def _outcome(news: News) -> str | None:
+    if news.family == "approval":
+        return _OUTCOMES.get(news.word, "unknown")
+    return news.outcome
 
 
 def _type(news: News) -> str:
@@ -116,6 +134,7 @@ def _type(news: News) -> str:
 
 def _about(news: News) -> dict[str, Any]:
     observer, user = news.observer, news.text("approver") or news.text("actor")
+    address = str(news.address or "")
     return {
         "ecs": {"version": VERSION},
         "log": {"level": str(news.attributes["severitytext"]).lower()},
@@ -132,7 +151,12 @@ def _about(news: News) -> dict[str, Any]:
             "hostname": observer.get("hostname"),
         },
         "observer": {"vendor": PRODUCT, "product": PRODUCT, "version": product_version()},
-        "related": {"hosts": news.names("resources"), "user": [user] if user else []},
+        "related": {
+            "hosts": news.names("resources"),
+            "user": [user] if user else [],
+            "ip": [address] if address else [],
+        },
+        "source": {"ip": address},
         "user": {"name": user},
         "labels": _labels(observer.get("labels")),
     }

@@ -95,6 +95,8 @@ def _source(news: News, pairs: Pairs) -> None:
 def _audit(news: News, pairs: Pairs) -> None:
     pairs.put("usrName", news.text("actor"))
     pairs.put("action", news.text("action"))
+    pairs.put("outcome", news.outcome)
+    pairs.put("src", str(news.address or ""))
     pairs.put("via", news.text("via"))
     pairs.put("msg", json.dumps(news.data.get("detail") or {}, ensure_ascii=False))
 

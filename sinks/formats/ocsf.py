@@ -143,6 +143,19 @@ def _api_activity(news: News) -> dict[str, Any]:
     }
 
 
+def _audit_activity(news: News) -> dict[str, Any]:
+    status = {"success": 1, "failure": 2}.get(news.outcome or "", 0)
+    caller = {"ip": str(news.address)} if news.address else {"name": news.vm}
+    return {
+        **_class(6003, _OTHER, news.text("action") or news.kind),
+        "actor": {"user": {"name": news.text("actor") or PRODUCT}},
+        "api": {"operation": news.text("action") or news.kind, "service": {"name": PRODUCT}},
+        "src_endpoint": caller,
+        "status_id": status,
+        "status": _STATUS_NAMES[status],
+    }
+
+
 def _base_event(news: News) -> dict[str, Any]:
     return _class(0, _OTHER, news.kind)
 
@@ -154,6 +167,7 @@ _CLASSES = {
         _api_activity,
         frozenset({"approver", "reason", "detail", "resources", "observer"}),
     ),
+    "bridge": (_audit_activity, frozenset({"action", "actor", "address", "outcome", "vm", "vmId"})),
 }
 
 

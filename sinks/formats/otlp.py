@@ -67,6 +67,7 @@ def _envelope(news: News) -> dict[str, Any]:
         "cloudevents.event_type": news.cloudevent.type,
         "cloudevents.event_subject": attributes["subject"],
         "event.code": news.class_id,
+        "client.address": None if news.address is None else str(news.address),
     }
 
 

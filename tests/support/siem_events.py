@@ -118,7 +118,14 @@ def _source(draw: Any, observer: Observer) -> CloudEvent:
 def _audit(draw: Any, observer: Observer) -> CloudEvent:
     detail = draw(st.dictionaries(texts, values, max_size=3))
     words = {"actor": draw(anything), "via": draw(texts), "detail": detail}
+    words["address"] = draw(st.none() | texts | st.sampled_from(["192.0.2.7", "2001:db8::7"]))
     return messages.audited(draw(anything), observer, NOON, **words)
+
+
+def refused_token(address: str | None = "192.0.2.7") -> CloudEvent:
+    """The audit of a token that somebody at an address guessed."""
+    words = {"actor": "unknown", "via": "http", "detail": {"count": 3}}
+    return messages.audited("token.refused", OBSERVER, NOON, address=address, **words)
 
 
 def of_kind(name: str, *without: str, **data: Any) -> CloudEvent:

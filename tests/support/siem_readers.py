@@ -25,6 +25,7 @@ LEEF_PREDEFINED = {
     "vSrcName",
     "usrName",
     "resource",
+    "src",
     "url",
 }
 

@@ -110,8 +110,9 @@ class Authenticator:
         else:
             self.context.certificates_refused += 1
         if count := self._audits[what].now():
-            detail = {"remote": request.remote, "method": request.method, "count": count}
-            log.warning(f"http.{what}_refused", extra={"actor": actor, **detail})  # noqa: G004  one of two
+            detail = {"method": request.method, "count": count}
+            fields = {"actor": actor, "address": request.remote, **detail}
+            log.warning(f"http.{what}_refused", extra=fields)  # noqa: G004  one of two
             audit = self.context.runtime.audit
             await audit(f"{what}.refused", actor=actor, via="http", detail=detail)
 

@@ -9,6 +9,7 @@ from aiohttp.typedefs import Handler, Middleware
 from bridge.config import Listen
 from bridge.config.models import Scope
 from bridge.platform import peer_user
+from bridge.runtime.runtime import CALLER_ADDRESS
 from bridge.web.access.authentication import Authenticator
 from bridge.web.access.tokens import SAFE_METHODS, Caller, host_is_ours, origin_is_ours
 from bridge.web.context import WebContext
@@ -37,6 +38,7 @@ def control_guard() -> Middleware:
 
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+        CALLER_ADDRESS.set(None)
         CALLER.set(Caller(_peer(request), "control", _EVERYTHING))
         await _read_body(request)
         return await handler(request)
@@ -63,6 +65,7 @@ def http_guard(context: WebContext, listen: Listen) -> Middleware:
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         _check_host(request, listen)
         _check_origin(request)
+        CALLER_ADDRESS.set(request.remote)
         CALLER.set(await authenticator.admit(request))
         await _read_body(request)
         return await handler(request)

@@ -35,6 +35,10 @@ def refused(reason: str) -> CloudEvent:
     return outcome(Outcome("refused", EVENT_ID, CAUSE, reason=reason), OBSERVER, NOON)
 
 
+def audited(action: str) -> CloudEvent:
+    return messages.audited(action, OBSERVER, NOON, actor="ops", via="http", detail={})
+
+
 SITUATIONS = [
     # syslog, CEF, LEEF, OCSF, OpenTelemetry
     (told("Freeze"), (5, 3, 3, 2, 10)),
@@ -61,6 +65,12 @@ SITUATIONS = [
     (KIND["source.recovered"], (6, 1, 1, 1, 9)),
     (KIND["source.snapshot"], (6, 1, 1, 1, 9)),
     (KIND["bridge.audited"], (6, 1, 1, 1, 9)),
+    (audited("configuration.loaded"), (6, 1, 1, 1, 9)),
+    (audited("dead-letter.dropped"), (6, 1, 1, 1, 9)),
+    (audited("token.refused"), (4, 7, 7, 4, 13)),
+    (audited("certificate.refused"), (4, 7, 7, 4, 13)),
+    (audited("journal.lost"), (3, 8, 8, 4, 17)),
+    (audited("journal.set-aside"), (3, 8, 8, 4, 17)),
 ]
 
 

@@ -37,13 +37,17 @@ async def kill(bridge: Runtime, name: str = "A") -> str:
 
 
 async def test_an_action_is_recorded_with_actor_and_channel(bridge):
-    await bridge.audit("token.refused", actor="ops", via="http", detail={"from": "127.0.0.1"})
+    await bridge.audit("token.refused", actor="ops", via="http", detail={"count": 2})
     assert await audits(bridge) == [
         {
             "action": "token.refused",
             "actor": "ops",
             "via": "http",
-            "detail": {"from": "127.0.0.1"},
+            "address": None,
+            "outcome": "failure",
+            "vm": bridge.identity.vm_name,
+            "vmId": bridge.identity.instance.vm_id,
+            "detail": {"count": 2},
         }
     ]
 

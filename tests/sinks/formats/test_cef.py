@@ -6,7 +6,7 @@ from importlib.metadata import version
 
 import pytest
 from hypothesis import given, settings
-from support.siem_events import bare, hostile, of_kind
+from support.siem_events import bare, hostile, of_kind, refused_token
 from support.siem_readers import one_line, read_cef
 from support.world import EVENT_ID, published
 
@@ -97,6 +97,22 @@ def test_the_source_and_the_bridge_have_their_words_too():
     audited = said(of_kind("bridge.audited"))
     assert (audited["act"], audited["suser"]) == ("dead-letter.dropped", "ops")
     assert '"reason": "too large"' in audited["msg"]
+
+
+def test_an_audit_says_what_was_done_by_whom_from_where_and_with_what_outcome():
+    found = said(refused_token())
+    assert found["DeviceEventClassID"] == "azse.audit.token.refused"
+    assert (found["Name"], found["Severity"]) == ("Token refused", "7")
+    assert (found["src"], found["outcome"]) == ("192.0.2.7", "failure")
+    assert found["deviceExternalId"] == "13f56399-bd52-4150-9748-7190aae1ff21"
+    assert said(of_kind("bridge.audited"))["outcome"] == "success"
+
+
+def test_a_caller_with_an_ipv6_address_is_in_the_field_for_it():
+    found = said(refused_token("2001:db8::7"))
+    assert found["Source IPv6 Address"] == "2001:db8::7"
+    assert "src" not in found
+    assert not {"src", "c6a2"} & set(said(refused_token("a | b")))
 
 
 @pytest.mark.parametrize("cloudevent", published().values(), ids=lambda each: each.type)

@@ -2,7 +2,7 @@
 
 import pytest
 from hypothesis import given, settings
-from support.siem_events import bare, hostile, of_kind
+from support.siem_events import bare, hostile, of_kind, refused_token
 from support.siem_readers import read_ecs
 from support.world import EVENT_ID, ME, OTHER, published
 
@@ -66,7 +66,23 @@ def test_an_approval_is_an_event_of_an_api_with_an_outcome(kind, types, outcome)
     assert document["azure"]["approval"]["decision"] == "approve"
 
 
-@pytest.mark.parametrize("kind", [kind for kind in EVERY if not kind.startswith("approval")])
+def test_an_audit_says_what_was_done_from_where_and_with_what_outcome():
+    document = said(refused_token())
+    event = document["event"]
+    assert (event["action"], event["outcome"], event["severity"]) == ("token-refused", "failure", 13)
+    assert (event["category"], event["code"]) == (["authentication"], "azse.audit.token.refused")
+    assert document["source"]["ip"] == "192.0.2.7"
+    assert document["related"]["ip"] == ["192.0.2.7"]
+    assert document["host"]["id"] == "13f56399-bd52-4150-9748-7190aae1ff21"
+    dropped = said(of_kind("bridge.audited"))
+    assert (dropped["event"]["category"], dropped["event"]["outcome"]) == (
+        ["configuration"],
+        "success",
+    )
+    assert "source" not in dropped
+
+
+@pytest.mark.parametrize("kind", [k for k in EVERY if not k.startswith(("approval", "bridge"))])
 def test_nothing_else_has_an_outcome(kind):
     assert "outcome" not in said(of_kind(kind))["event"]
 

@@ -5,7 +5,7 @@ from importlib.metadata import version
 
 import pytest
 from hypothesis import given, settings
-from support.siem_events import bare, hostile, of_kind
+from support.siem_events import bare, hostile, of_kind, refused_token
 from support.siem_readers import read_leef
 from support.world import EVENT_ID, published
 
@@ -61,6 +61,13 @@ def test_the_source_and_the_bridge_have_their_words_too():
     assert (degraded["url"], degraded["httpStatus"]) == ("http://169.254.169.254", "503")
     assert said(of_kind("source.snapshot"))["pending"] == EVENT_ID
     assert (audited["usrName"], audited["action"]) == ("ops", "dead-letter.dropped")
+
+
+def test_an_audit_says_what_was_done_from_where_and_with_what_outcome():
+    header, found = read_leef(LEEF.encode(refused_token()))
+    assert header[4] == "azse.audit.token.refused"
+    assert (found["src"], found["outcome"], found["sev"]) == ("192.0.2.7", "failure", "7")
+    assert found["vmId"] == "13f56399-bd52-4150-9748-7190aae1ff21"
 
 
 @pytest.mark.parametrize("cloudevent", published().values(), ids=lambda each: each.type)

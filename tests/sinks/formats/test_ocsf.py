@@ -3,7 +3,7 @@
 import jsonschema_rs
 import pytest
 from hypothesis import given, settings
-from support.siem_events import bare, hostile, of_kind
+from support.siem_events import bare, hostile, of_kind, refused_token
 from support.siem_readers import OCSF as RULES
 from support.siem_readers import read_ocsf
 from support.world import EVENT_ID, ME, OTHER, published
@@ -60,9 +60,21 @@ def test_why_an_approval_was_refused_is_its_status():
     assert record["status_detail"].startswith("the event has several VMs")
 
 
+def test_an_audit_is_the_activity_of_an_api_from_an_address_and_with_an_outcome():
+    record = said(refused_token())
+    assert (record["type_uid"], record["activity_name"]) == (600399, "token.refused")
+    assert (record["api"]["operation"], record["status"]) == ("token.refused", "Failure")
+    assert record["src_endpoint"]["ip"] == "192.0.2.7"
+    assert record["actor"]["user"]["name"] == "unknown"
+    assert record["device"]["instance_uid"] == "13f56399-bd52-4150-9748-7190aae1ff21"
+    assert record["unmapped"]["detail"] == {"count": 3}
+    own = said(of_kind("bridge.audited"))
+    assert (own["status"], own["src_endpoint"]["name"]) == ("Success", "FrontEnd_IN_0")
+
+
 @pytest.mark.parametrize(
     "kind",
-    ["approval.due", *(kind for kind in EVERY if kind.startswith(("source", "bridge")))],
+    ["approval.due", *(kind for kind in EVERY if kind.startswith("source"))],
 )
 def test_all_else_is_a_base_event(kind):
     record = said(of_kind(kind))

@@ -2,7 +2,7 @@
 
 import pytest
 from hypothesis import given, settings
-from support.siem_events import bare, hostile, of_kind
+from support.siem_events import bare, hostile, of_kind, refused_token
 from support.siem_readers import attributes, read_otlp
 from support.world import EVENT_ID, ME, OTHER, published
 
@@ -40,6 +40,17 @@ def test_a_transition_in_full():
     assert found[f"{OURS}resources"] == [ME, OTHER]
     assert found[f"{OURS}durationInSeconds"] == -1
     assert found[f"{OURS}terminal"] is False
+
+
+def test_an_audit_says_from_where_it_was_asked():
+    resource, record = said(refused_token())
+    found = attributes(record.attributes)
+    assert (found["event.code"], found["client.address"]) == (
+        "azse.audit.token.refused",
+        "192.0.2.7",
+    )
+    assert (found[f"{OURS}outcome"], record.severity_number) == ("failure", 13)
+    assert resource["host.id"] == "13f56399-bd52-4150-9748-7190aae1ff21"
 
 
 @pytest.mark.parametrize("cloudevent", published().values(), ids=lambda each: each.type)

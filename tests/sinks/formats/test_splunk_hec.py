@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from pydantic import ValidationError
-from support.siem_events import bare, hostile, of_kind
+from support.siem_events import bare, hostile, of_kind, refused_token
 from support.siem_readers import read_json
 from support.world import EVENT_ID, ME, OTHER, published
 
@@ -78,6 +78,13 @@ def test_fractions_of_a_second_stay():
 def test_who_did_it_and_whether_it_worked(kind, status, user):
     fields = said(of_kind(kind))["fields"]
     assert (fields["status"], fields.get("user")) == (status, user)
+
+
+def test_an_audit_says_from_where_it_was_asked_and_whether_it_worked():
+    fields = said(refused_token())["fields"]
+    assert (fields["src"], fields["status"]) == ("192.0.2.7", "failure")
+    assert fields["signature_id"] == "azse.audit.token.refused"
+    assert fields["dvc"] == "FrontEnd_IN_0"
 
 
 def test_fields_at_index_time_are_short():

@@ -51,6 +51,7 @@ async def test_the_actor_of_a_replay_is_the_name_of_the_token(guarded):
     assert (await guarded.http.ask("POST", path, **with_token("ops-secret")))[0] == 202
     (audit,) = await audits(guarded)
     assert (audit["actor"], audit["via"]) == ("ops", "http")
+    assert (audit["address"], audit["outcome"]) == ("127.0.0.1", "success")
 
 
 async def test_refused_tokens_are_counted_and_audited_once_a_minute(guarded, caplog):
@@ -59,6 +60,7 @@ async def test_refused_tokens_are_counted_and_audited_once_a_minute(guarded, cap
         assert status == 401
     (audit,) = await audits(guarded)
     assert (audit["action"], audit["actor"], audit["via"]) == ("token.refused", "unknown", "http")
+    assert (audit["address"], audit["outcome"]) == ("127.0.0.1", "failure")
     assert "guess-123" not in json.dumps(audit)
     assert "guess-123" not in caplog.text
     _, text = await guarded.probes.ask("GET", "/metrics")
