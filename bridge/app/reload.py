@@ -41,14 +41,20 @@ class WebAccess:
     async def open(self) -> None:
         """Open the configured listeners; raises `CannotStart`."""
         # Imported here, so that the first poll does not wait for a web server.
+        from bridge.runtime.http_address import address_of, remove_address, write_address  # noqa: PLC0415  after the first poll
         from bridge.web import CannotListen, serve  # noqa: PLC0415  after the first poll
 
         self._opened = _listeners(self.runtime.config)
         try:
             address = platform.control_address(self.state_dir)
-            await self._stack.enter_async_context(serve(self.runtime, address=address))
+            served = await self._stack.enter_async_context(serve(self.runtime, address=address))
         except (CannotListen, PermissionError) as error:
             raise CannotStart(str(error)) from error
+        self._stack.callback(remove_address, self.state_dir)
+        remove_address(self.state_dir)
+        if served.http is not None:
+            tls = self.runtime.config.http.tls
+            write_address(self.state_dir, address_of(served.http, tls.certificate if tls else None))
 
     async def configure(self, new: Config) -> None:
         """Switch to *new*, or raise `CannotStart` and continue as before.

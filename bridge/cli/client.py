@@ -1,22 +1,23 @@
 """How commands reach the running bridge: by its control socket, or by HTTP with a token."""
 
-import hashlib
 import json
-import os
-import ssl
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from bridge.config import Config, HttpSettings
-from bridge.platform import control_address, control_connector, state_dirs
+from bridge.cli.location import Location
+from bridge.platform import control_address, control_connector
+from bridge.runtime.http_address import HttpAddress, certificate_sha256, read_address
 
 if TYPE_CHECKING:
     from aiohttp import BaseConnector, ClientResponse
 
 TIMEOUT = 30.0
-_ALL_ADDRESSES = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  the address to connect to instead
+_WITHHELD = (
+    "This needs a token. Yours was not sent to {0}, because anyone on this machine could listen "
+    "there. If you are sure that this is the bridge, give --url {0}"
+)
 
 
 class Unreachable(Exception):
@@ -48,22 +49,25 @@ class ApiRequest:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One way to the bridge; *absent* is the message when nothing listens there."""
+    """One way to the bridge; *absent* is the message when nothing listens there.
+
+    `withheld` says that there is a token, but nothing proves that the bridge is at this address.
+    """
 
     place: str
     absent: str
     base: str
     connector: Callable[[], "BaseConnector"]
-    headers: Mapping[str, str]
+    headers: Mapping[str, str] = field(default_factory=dict)
+    withheld: bool = False
 
 
 async def call(
     method: str,
     path: str,
     *,
-    config: Config,
+    where: Location,
     token: str | None = None,
-    url: str | None = None,
     body: bytes | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Any:
@@ -72,7 +76,7 @@ async def call(
     Raises `Unreachable` and `RequestRefused`, each with one sentence for the user.
     """
     request = ApiRequest(method, path, body, headers or {})
-    async with reach(request, config=config, token=token, url=url) as answer:
+    async with reach(request, where=where, token=token) as answer:
         found = await answer.read()
     if not answer.ok:
         raise refusal(answer.status, found)
@@ -84,17 +88,18 @@ async def call(
 
 @asynccontextmanager
 async def reach(
-    request: ApiRequest, *, config: Config, token: str | None = None, url: str | None = None
+    request: ApiRequest, *, where: Location, token: str | None = None
 ) -> AsyncGenerator["ClientResponse"]:
-    """Send the request over the first working route to the bridge; the caller streams the response.
+    """Send the request over the first working way to the bridge; the caller streams the response.
 
-    If *url* is given, it is the only way, and no token is sent there.
+    A token goes only where the bridge is for certain: to a URL that the user names, to the address
+    that the running bridge wrote into its state directory, and to verified https.
     """
     import aiohttp  # noqa: PLC0415  commands without a bridge start faster
 
     absent: list[str] = []
     limit = aiohttp.ClientTimeout(total=request.timeout, sock_connect=10, sock_read=request.silence)
-    for way in _ways(config, token, absent) if url is None else [_url_way(url)]:
+    for way in _ways(where, token, absent):
         async with aiohttp.ClientSession(connector=way.connector(), timeout=limit) as session:
             try:
                 async with session.request(
@@ -104,6 +109,8 @@ async def reach(
                     headers={**way.headers, **request.headers},
                     allow_redirects=False,
                 ) as got:
+                    if got.status == 401 and way.withheld:
+                        raise RequestRefused(401, _WITHHELD.format(way.base))
                     yield got
                     return
             except aiohttp.ClientConnectorError as error:
@@ -115,61 +122,60 @@ async def reach(
     raise Unreachable(f"No bridge is running here ({', '.join(absent)}).")
 
 
-def _ways(config: Config, token: str | None, absent: list[str]) -> Iterator[Way]:
-    for directory in [config.state_dir] if config.state_dir else state_dirs():
+def _ways(where: Location, token: str | None, absent: list[str]) -> Iterator[Way]:
+    """What the user names is the only way; else sockets before HTTP."""
+    if where.socket is not None:
+        socket = control_address(where.socket) if where.socket.is_dir() else str(where.socket)
+        yield _control_way(socket, f"no control socket at {socket}")
+    elif where.url is not None:
+        yield _http_way(HttpAddress(where.url), token)
+    else:
+        yield from _sockets(where, absent)
+        yield from _addresses(where, token)
+
+
+def _sockets(where: Location, absent: list[str]) -> Iterator[Way]:
+    for directory in where.state_dirs:
         try:
             address = control_address(directory)
         except OSError as error:
             absent.append(f"{error.filename} {error.strerror}")
             continue
-        yield Way(
-            place=address,
-            absent=f"no control socket in {directory}",
-            base="http://bridge",
-            connector=lambda address=address: control_connector(address),  # type: ignore[misc]  # mypy cannot infer a lambda's default
-            headers={},
-        )
-    if config.http.listen is not None and config.http.listen.port:
-        yield _http_way(config.http, token)
+        yield _control_way(address, f"no control socket in {directory}")
 
 
-def _http_way(http: HttpSettings, token: str | None) -> Way:
-    from aiohttp import TCPConnector  # noqa: PLC0415  a control socket needs none
+def _addresses(where: Location, token: str | None) -> Iterator[Way]:
+    """The addresses that running bridges wrote down, then the configured one."""
+    written = [one for one in map(read_address, where.state_dirs) if one is not None]
+    for one in written:
+        yield _http_way(one, token)
+    if where.listen is None or not where.listen.port:
+        return
+    scheme = "https" if where.tls else "http"
+    pin = certificate_sha256(where.certificate) if where.certificate else None
+    configured = HttpAddress(f"{scheme}://{where.listen.on_this_machine}", pin)
+    if configured.url not in {one.url for one in written}:
+        yield _http_way(configured, token if where.tls else None, withheld=token is not None)
 
-    if http.listen is None:
-        raise ValueError("http.listen is null")
-    host = _ALL_ADDRESSES.get(http.listen.host, http.listen.host)
-    place = str(http.listen._replace(host=host))
-    token = token or os.environ.get("SEB_TOKEN")
+
+def _control_way(address: str, absent: str) -> Way:
+    return Way(address, absent, "http://bridge", lambda: control_connector(address))
+
+
+def _http_way(address: HttpAddress, token: str | None, *, withheld: bool = False) -> Way:
+    """Over https the certificate must be the pinned one, or a valid one for the host."""
+    from aiohttp import Fingerprint, TCPConnector  # noqa: PLC0415  a control socket needs none
+
+    place = address.url.partition("://")[2]
+    pin = Fingerprint(bytes.fromhex(address.certificate)) if address.certificate else True
     return Way(
         place=place,
         absent=f"nothing at {place}",
-        base=f"{'https' if http.tls else 'http'}://{place}",
-        connector=lambda: TCPConnector(ssl=_pin(http)),
+        base=address.url,
+        connector=lambda: TCPConnector(ssl=pin),
         headers={"Authorization": f"Bearer {token}"} if token else {},
+        withheld=withheld and token is None,
     )
-
-
-def _url_way(url: str) -> Way:
-    from aiohttp import TCPConnector  # noqa: PLC0415  a control socket needs none
-
-    return Way(url, f"nothing at {url}", url, TCPConnector, {})
-
-
-def _pin(http: HttpSettings) -> Any:
-    """Pin the certificate that the configuration names; the host name in it does not matter."""
-    from aiohttp import Fingerprint  # noqa: PLC0415  a control socket needs none
-
-    if http.tls is None:
-        return True
-    try:
-        text = http.tls.certificate.read_text(encoding="ascii")
-        begin = text.index("-----BEGIN CERTIFICATE-----")
-        end = text.index("-----END CERTIFICATE-----", begin)
-        first = text[begin : end + len("-----END CERTIFICATE-----")]
-        return Fingerprint(hashlib.sha256(ssl.PEM_cert_to_DER_cert(first)).digest())
-    except (OSError, ValueError):
-        return True
 
 
 def _absent(way: Way, error: OSError) -> str:

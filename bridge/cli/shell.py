@@ -4,14 +4,16 @@ import argparse
 import asyncio
 import os
 import sys
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from bridge.cli import client
+from bridge.cli.location import Location, read_location
 from bridge.cli.text import printable
-from bridge.config import Config, ConfigError, load
+from bridge.config import ConfigError
 
 FAILED = 1
 USAGE = 2
@@ -22,9 +24,8 @@ BAD_CONFIGURATION = 78
 class Ask:
     """`await ask(method, path)` returns the bridge's response. The fields say where it is."""
 
-    config: Config
+    where: Location
     token: str | None = None
-    url: str | None = None
 
     async def __call__(
         self,
@@ -34,13 +35,7 @@ class Ask:
         headers: Mapping[str, str] | None = None,
     ) -> Any:
         return await client.call(
-            method,
-            path,
-            config=self.config,
-            token=self.token,
-            url=self.url,
-            body=body,
-            headers=headers,
+            method, path, where=self.where, token=self.token, body=body, headers=headers
         )
 
 
@@ -48,29 +43,60 @@ def add_connection(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-c", "--config", type=Path, metavar="FILE", help="the running bridge's configuration"
     )
+    there = parser.add_mutually_exclusive_group()
+    there.add_argument(
+        "--socket", type=Path, metavar="PATH", help="the bridge's control socket; no file is read"
+    )
+    there.add_argument(
+        "--url", type=_url, help="the bridge's HTTP address; no file is read; gets your token"
+    )
     parser.add_argument(
         "--token", help="for HTTP, if you may not open the control socket (or set SEB_TOKEN)"
     )
 
 
-def talk(
-    args: argparse.Namespace,
-    conversation: Callable[[Ask], Coroutine[Any, Any, int]],
-    url: str | None = None,
-) -> int:
+def _url(text: str) -> str:
+    try:
+        url = urlsplit(text)
+        good = url.scheme in {"http", "https"} and url.hostname and url.port != 0
+    except ValueError:
+        good = False
+    else:
+        good = good and not (url.path or url.query or url.fragment or "@" in url.netloc)
+    if not good:
+        raise argparse.ArgumentTypeError(
+            "must look like https://vm-1.example:17245, without a path or a password"
+        )
+    return text
+
+
+def talk(args: argparse.Namespace, conversation: Callable[[Ask], Coroutine[Any, Any, int]]) -> int:
     """Run *conversation* with the running bridge; its result is the exit code."""
     try:
-        config = read_config(args.config, os.environ)
+        where = locate(args, os.environ)
     except ConfigError as error:
-        for problem in error.problems:
-            complain(problem)
+        complain(str(error))
         return BAD_CONFIGURATION
-
+    for warning in where.warnings:
+        complain(warning)
     try:
-        return asyncio.run(conversation(Ask(config, args.token, url)))
+        return asyncio.run(conversation(Ask(where, _token(args, os.environ))))
     except (client.Unreachable, client.RequestRefused) as error:
         complain(str(error))
         return FAILED
+
+
+def _token(args: argparse.Namespace, environ: Mapping[str, str]) -> str | None:
+    """The user's token. The bridge of another VM does not know it, and a signature needs none."""
+    signed = args.url is not None and getattr(args, "sign_with", None) is not None
+    return args.token or (None if signed else environ.get("SEB_TOKEN"))
+
+
+def locate(args: argparse.Namespace, environ: Mapping[str, str]) -> Location:
+    """Where the user says that the bridge is, else where its configuration says."""
+    if args.socket is not None or args.url is not None:
+        return Location(args.socket, args.url)
+    return read_location(args.config, environ)
 
 
 def tell(text: str) -> None:
@@ -79,36 +105,3 @@ def tell(text: str) -> None:
 
 def complain(sentence: str) -> None:
     sys.stderr.write(f"seb: {printable(sentence)}\n")
-
-
-def read_config(path: Path | None, environ: Mapping[str, str]) -> Config:
-    """The configuration, even if this shell lacks the variables with the service's secrets."""
-    try:
-        return load(path, environ)
-    except ConfigError:
-        try:
-            return load(path, _Forgiving(environ))
-        except ConfigError:
-            pass
-        raise
-
-
-class _Forgiving(Mapping[str, str]):
-    """An environment in which every variable is set."""
-
-    def __init__(self, environ: Mapping[str, str]) -> None:
-        self._environ = environ
-
-    def __getitem__(self, name: str) -> str:
-        if name in self._environ or name.startswith("SEB_"):
-            return self._environ[name]
-        return "unset"
-
-    def __contains__(self, name: object) -> bool:
-        return True
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._environ)
-
-    def __len__(self) -> int:
-        return len(self._environ)

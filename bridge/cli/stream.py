@@ -33,7 +33,7 @@ async def stream(ask: Ask, place: StreamAddress) -> AsyncGenerator[AsyncIterator
     """
     headers = {"Last-Event-ID": place.last} if place.last is not None else {}
     request = client.ApiRequest("GET", PATH, headers=headers, timeout=None, silence=SILENCE)
-    async with client.reach(request, config=ask.config, token=ask.token, url=ask.url) as answer:
+    async with client.reach(request, where=ask.where, token=ask.token) as answer:
         if answer.status != 200:
             raise client.refusal(answer.status, await answer.read())
         if answer.content_type != "text/event-stream":

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +29,40 @@ def load(path: Path | None, environ: Mapping[str, str]) -> Config:
     """
     file = _find(path, environ)
     used: dict[str, str] = {}
-    parsed = Parsed() if file is None else _parse(file, environ, used)
+    parsed = Parsed()
+    if file is not None:
+        parsed = _parse(file, _read(file), lambda text: _fill(text, environ, used), used)
     config, problems = _build(parsed.data, file)
     if config is None:
         problems.sort(key=lambda problem: parsed.lines.get(_nearest(problem.path, parsed), 0))
         raise ConfigError(mask(_located(file, parsed, problem), used) for problem in problems)
     return config
+
+
+def skim(path: Path | None, environ: Mapping[str, str]) -> dict[str, Any]:
+    """The file as plain data, without any check; a variable that is not set stays `${NAME}`.
+
+    Raises `Illegible`, and `ConfigError` if *path* does not exist: it is mistyped.
+    """
+    file = _find(path, environ)
+    if file is None:
+        return {}
+    text = ""
+    try:
+        text = _read(file)
+        return _parse(file, text, lambda value: _known(value, environ), {}).data or {}
+    except ConfigError as error:
+        if path is not None and not path.exists():
+            raise
+        raise Illegible(error.problems, text) from None
+
+
+class Illegible(ConfigError):
+    """The file cannot be read, or is not YAML; `text` is what was read."""
+
+    def __init__(self, problems: Iterable[str], text: str) -> None:
+        super().__init__(problems)
+        self.text = text
 
 
 def fingerprint(config: Config) -> str:
@@ -58,9 +86,9 @@ def _find(path: Path | None, environ: Mapping[str, str]) -> Path | None:
     return default if default.exists() else None
 
 
-def _parse(file: Path, environ: Mapping[str, str], used: dict[str, str]) -> Parsed:
+def _parse(file: Path, text: str, fill: Callable[[str], str], used: Mapping[str, str]) -> Parsed:
     try:
-        parsed = parse(_read(file), lambda text: _fill(text, environ, used))
+        parsed = parse(text, fill)
     except MalformedYaml as error:
         place = file if error.line is None else f"{file}:{error.line}"
         raise ConfigError([mask(f"{place}: {error}", used)]) from None
@@ -98,6 +126,13 @@ def _fill(text: str, environ: Mapping[str, str], used: dict[str, str]) -> str:
         return environ[name]
 
     return _VARIABLE.sub(value, text)
+
+
+def _known(text: str, environ: Mapping[str, str]) -> str:
+    try:
+        return _fill(text, environ, {})
+    except ValueError:
+        return text
 
 
 def _build(data: Any, file: Path | None) -> tuple[Config | None, list[ConfigProblem]]:

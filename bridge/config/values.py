@@ -14,6 +14,7 @@ from bridge import platform
 
 OLDEST_VERSION = date(2017, 3, 1)
 SINK_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
+_ALL_ADDRESSES = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  the address to connect to instead
 _DATE = re.compile(r"(\d{4}-\d{2}-\d{2})(-preview)?")
 
 
@@ -95,6 +96,11 @@ class Listen(NamedTuple):
             return ip_address(self.host).is_loopback
         except ValueError:
             return self.host == "localhost"
+
+    @property
+    def on_this_machine(self) -> Self:
+        """The same port on loopback, if it listens on all addresses."""
+        return self._replace(host=_ALL_ADDRESSES.get(self.host, self.host))
 
     @classmethod
     def parse(cls, value: object) -> Self:

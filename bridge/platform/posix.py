@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import stat
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -12,6 +13,7 @@ from bridge.platform.errors import LOCK_FILE, refusal
 SYSTEM_STATE = Path("/var/lib/scheduled-events-bridge")
 CONFIG_FILE = Path("/etc/scheduled-events-bridge/config.yaml")
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_SMALL = 4096
 _STOP = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -60,6 +62,34 @@ def private_file(path: Path) -> None:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         os.fchmod(descriptor, 0o600)
         os.close(descriptor)
+
+
+def read_owned(path: Path) -> tuple[str, int] | None:
+    """The text of a small file, and its owner, if nobody else can have written it.
+
+    The owner must be root, ourselves, or the owner of the directory.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as file:
+            status = os.fstat(descriptor)
+            trusted = {0, os.geteuid(), path.parent.stat().st_uid}
+            plain = stat.S_ISREG(status.st_mode) and not status.st_mode & 0o022
+            if plain and status.st_uid in trusted:
+                return file.read(_SMALL).decode(errors="replace"), status.st_uid
+    except OSError:
+        return None
+    return None
+
+
+def runs_as(pid: int, user: int) -> bool:
+    """Whether *pid* is a process of *user*; without /proc, whether it is any process."""
+    with suppress(OSError):
+        if Path("/proc/self").exists():
+            return Path(f"/proc/{pid}").stat().st_uid == user
+        os.kill(pid, 0)
+        return True
+    return False
 
 
 def open_to_others(path: Path) -> bool:

@@ -48,6 +48,17 @@ def private_file(path: Path) -> None:
     del path
 
 
+def read_owned(path: Path) -> None:
+    """Nothing: every user may create files in ProgramData, and modes mean nothing."""
+    del path
+
+
+def runs_as(pid: int, user: int) -> bool:
+    """Always False: Windows has no user numbers."""
+    del pid, user
+    return False
+
+
 def open_to_others(path: Path) -> bool:
     """Always False: modes mean nothing on Windows."""
     del path

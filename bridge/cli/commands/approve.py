@@ -4,7 +4,6 @@ import argparse
 import time
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from urllib.parse import urlsplit
 
 from bridge.cli.client import RequestRefused
 from bridge.cli.shell import FAILED, USAGE, Ask, add_connection, complain, talk, tell
@@ -52,7 +51,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the outcomes as JSON")
     add_connection(parser)
     parser.add_argument("--sign-with", metavar="FILE", help="sign with the key in FILE")
-    parser.add_argument("--url", help="the bridge of another VM; needs --sign-with")
     parser.add_argument(
         "--print",
         action="store_true",
@@ -82,37 +80,20 @@ def run(args: argparse.Namespace) -> int:
                 _tell(verdicts, args)
         return FAILED if any(one.bad for one in verdicts) else 0
 
-    return talk(args, conversation, args.url)
+    return talk(args, conversation)
 
 
 def _signer(args: argparse.Namespace) -> Signer | None:
     """The key to sign with. Raises ValueError if the options do not go together."""
-    if args.print and (args.all or args.url or args.json):
+    if args.print and (args.all or args.url or args.socket or args.json):
         raise ValueError(
             "--print does not contact a bridge: give it EVENT_IDs, without --url or --json"
         )
-    if args.sign_with is None and (args.print or args.url):
-        option = "--print" if args.print else "--url"
+    if args.sign_with is None and args.print:
         raise ValueError(
-            f"{option} needs --sign-with FILE: only a signature can prove who you are there"
+            "--print needs --sign-with FILE: only a signature can prove who you are there"
         )
-    if args.url is not None:
-        _check_url(args.url)
     return None if args.sign_with is None else Signer.read(args.sign_with)
-
-
-def _check_url(text: str) -> None:
-    try:
-        url = urlsplit(text)
-        good = url.scheme in {"http", "https"} and url.hostname and url.port != 0
-    except ValueError:
-        good = False
-    else:
-        good = good and not (url.path or url.query or url.fragment or "@" in url.netloc)
-    if not good:
-        raise ValueError(
-            "--url must look like https://vm-1.example:17245, without a path or a password"
-        )
 
 
 def _check(wish: Wish, event_ids: Sequence[str]) -> None:

@@ -15,6 +15,7 @@ from support.until import until
 
 from bridge.app.lifecycle import run
 from bridge.app.reload import CannotStart
+from bridge.runtime.http_address import HttpAddress, read_address
 
 
 async def test_a_configured_port_that_is_taken_is_reported_in_a_sentence(place, taken):
@@ -141,3 +142,21 @@ async def test_a_new_limit_of_connections_takes_effect_with_a_reload(place, capl
             assert await asyncio.wait_for(reader.read(), 9) == b""
         first.close()
         second.close()
+
+
+async def test_the_address_of_http_is_in_the_state_directory_while_it_is_served(place, caplog):
+    place.write(http={"listen": "127.0.0.1:0"})
+    async with serving(place) as app:
+        first = read_address(place.state_dir)
+        assert first is not None
+        assert first.url.startswith("http://127.0.0.1:")
+        [port] = free_ports(1)
+        place.write(http={"listen": f"127.0.0.1:{port}"})
+        assert await reload(app, caplog) == "configuration.loaded"
+        assert read_address(place.state_dir) == HttpAddress(f"http://127.0.0.1:{port}")
+        place.write(http={"listen": None})
+        assert await reload(app, caplog) == "configuration.loaded"
+        assert read_address(place.state_dir) is None
+        place.write(http={"listen": f"127.0.0.1:{port}"})
+        assert await reload(app, caplog) == "configuration.loaded"
+    assert not (place.state_dir / "http.json").exists()

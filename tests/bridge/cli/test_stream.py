@@ -3,6 +3,7 @@
 import pytest
 from aiohttp import web
 from support.impostor import impostor
+from support.located import located
 from support.served_bridge import config
 
 from bridge.cli.client import RequestRefused, Unreachable
@@ -11,7 +12,7 @@ from bridge.cli.stream import StreamAddress, stream
 
 
 async def everything(settings, place):
-    async with stream(Ask(settings), place) as news:
+    async with stream(Ask(located(settings)), place) as news:
         return [one async for one in news]
 
 

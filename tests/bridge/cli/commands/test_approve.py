@@ -209,16 +209,16 @@ def afar(made, folder):
 async def test_over_http_a_token_says_who_it_is(tmp_path, capsys, monkeypatch):
     async with polls(tmp_path, http={"tokens": TOKENS}) as made:
         await announce(made.journal, FIRST, **ALONE)
-        file = afar(made, tmp_path)
+        there = ["--url", f"http://{made.served.served.http}"]
         for token, why in (
             (None, "(--token or SEB_TOKEN)"),
             ("eyes-secret", "needs the scope approve"),
         ):
-            words = ["--token", token] if token else []
-            assert await made.run(approve, "approve", FIRST, *words, file=file) == 1
+            words = [*there, "--token", token] if token else there
+            assert await made.run(approve, "approve", FIRST, *words) == 1
             assert why in capsys.readouterr().err
         monkeypatch.setenv("SEB_TOKEN", "ops-secret")
-        assert await made.run(approve, "approve", FIRST, file=file) == 0
+        assert await made.run(approve, "approve", FIRST, *there) == 0
         assert [vote.approver for vote in await cast(made)] == ["ops"]
 
 
@@ -231,7 +231,10 @@ def key(tmp_path):
 
 
 @pytest.mark.parametrize("way", ["control socket", "http", "url"])
-async def test_a_signature_proves_the_approver_on_every_route(tmp_path, capsys, key, way):
+async def test_a_signature_proves_the_approver_on_every_route(
+    tmp_path, capsys, key, way, monkeypatch
+):
+    monkeypatch.setenv("SEB_TOKEN", "a token that another bridge does not know")
     allow = [ORDERS.entry()]
     async with polls(tmp_path, http={"tokens": TOKENS}, allow=allow) as made:
         await announce(made.journal, FIRST, **ALONE)
@@ -266,7 +269,6 @@ def test_a_signed_vote_is_printed_as_a_line_that_any_topic_can_carry(capsys, key
 
 WRONG = {
     "--print without a key": (["--print"], "--print needs --sign-with FILE"),
-    "--url without a key": (["--url", "http://127.0.0.1:9"], "--url needs --sign-with FILE"),
     "--print and --json": (["--print", "--json"], "--print does not contact a bridge"),
     "a key on the command line": (["--sign-with", "whsec_c2VjcmV0"], "the name of a file"),
     "no such file": (["--sign-with", "/nowhere/key"], "--sign-with /nowhere/key: No such file"),
@@ -290,8 +292,9 @@ def test_wrong_usage_is_a_sentence_and_exit_2(capsys, words, sentence):
     "url", ["vm-1", "ftp://vm-1", "http://vm-1/x", "http://u:p@vm-1", "http://[", "http://vm-1:0"]
 )
 def test_a_url_is_only_the_address_of_a_bridge(capsys, key, url):
-    assert main(["approve", FIRST, "--sign-with", key, "--url", url]) == 2
-    assert "--url must look like https://" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        main(["approve", FIRST, "--sign-with", key, "--url", url])
+    assert "--url: must look like https://" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.located import located
 from support.served_bridge import announce, bridge, config, end
 from support.until import until
 from support.voting_bridge import write_config
@@ -54,7 +55,7 @@ def quick(monkeypatch):
 @asynccontextmanager
 async def watching(settings, screen, *, follow=False, **view):
     with redirect_stdout(screen):
-        made = Watch(Ask(settings), WatchView(**view), follow=follow)
+        made = Watch(Ask(located(settings)), WatchView(**view), follow=follow)
         task = asyncio.create_task(made.run())
         try:
             yield made, task
@@ -161,14 +162,14 @@ async def test_a_missing_bridge_is_reported_once(tmp_path, screen, capsys, quick
         await until(lambda: len(tries) >= 3)
     assert capsys.readouterr().err.count("; waiting for it.\n") == 1
     with pytest.raises(Unreachable, match="No bridge is running here"):
-        await Watch(Ask(settings), WatchView()).run()
+        await Watch(Ask(located(settings)), WatchView()).run()
 
 
 async def test_a_caller_without_permission_gets_an_error_even_with_follow(tmp_path, screen):
     async with bridge(config(tmp_path, tokens=["secret"])) as made:
         settings = config(tmp_path / "elsewhere", listen=str(made.served.http))
         with pytest.raises(RequestRefused, match="This needs a token"):
-            await Watch(Ask(settings), WatchView(), follow=True).run()
+            await Watch(Ask(located(settings)), WatchView(), follow=True).run()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals and pipes of POSIX")

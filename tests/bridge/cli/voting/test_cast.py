@@ -10,7 +10,8 @@ from support.voting_bridge import polls
 from support.world import ME, OTHER
 
 from bridge.cli.commands import approve
-from bridge.cli.shell import Ask, read_config
+from bridge.cli.location import read_location
+from bridge.cli.shell import Ask
 from bridge.cli.voting.ballot import Ballot, Wish
 from bridge.cli.voting.cast import VoteMessage, Voting
 
@@ -70,14 +71,14 @@ def test_each_message_has_its_own_id_in_its_body():
 
 async def test_a_vote_comes_back_as_a_verdict_that_says_what_is_missing(open_polls):
     await announce(open_polls.journal, FIRST)
-    ask = Ask(read_config(open_polls.file, {}))
+    ask = Ask(read_location(open_polls.file, {}))
     [verdict] = await Voting(ask).cast(Ballot((FIRST,), Wish(), ME))
     assert (verdict.outcome, verdict.bad, list(verdict.missing)) == ("recorded", False, [OTHER])
     assert open_polls.told == []
 
 
 async def test_a_vote_that_is_refused_comes_back_as_a_verdict_too(open_polls):
-    ask = Ask(read_config(open_polls.file, {}))
+    ask = Ask(read_location(open_polls.file, {}))
     await announce(open_polls.journal, FIRST)
     [verdict] = await Voting(ask).cast(Ballot((FIRST,), Wish()))
     assert (verdict.outcome, verdict.reason) == ("refused", "resource-required")
