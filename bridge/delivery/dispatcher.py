@@ -8,17 +8,11 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from bridge.common.supervise import attempt, backoff, heard
-from bridge.delivery.backoff import Waits
+from bridge.common.supervise import attempt, heard
+from bridge.delivery.backoff import Pause, Waits
 from bridge.delivery.outbox import Outgoing
 from bridge.delivery.results import Broken, failures, farewell, verdict
-from bridge.delivery.rules import (
-    asked_wait,
-    attempt_timeout,
-    checked,
-    longest_wait,
-    shortest_notice,
-)
+from bridge.delivery.rules import asked_wait, attempt_timeout, checked, shortest_notice
 from bridge.delivery.vote_on_success import CastVote, cast, no_vote
 from bridge.journal import Journal, Row
 from bridge.plugins import Gone, Place, Result, Send, SinkPlugin, SinkSettings, Unavailable
@@ -58,9 +52,9 @@ class Dispatcher:
     outgoing: Outgoing = field(init=False)
     _limit: int = field(init=False)
     _waits: Waits = field(default_factory=Waits)
+    _pause: Pause = field(default_factory=Pause)
     _entries_failed: int = 0
     _breaks: int = 0
-    _asked: float = 0.0
     _busy: asyncio.Lock = field(default_factory=asyncio.Lock)
     _entered: Place = field(default_factory=Place)
 
@@ -73,6 +67,7 @@ class Dispatcher:
         with self.journal.news() as news:
             while True:
                 await self._while_stopped(news)
+                await self._while_paused(news)
                 stack = AsyncExitStack()
                 try:
                     await self._session(stack, news)
@@ -85,16 +80,23 @@ class Dispatcher:
             news.clear()
             await heard(news, await self.outgoing.give_up())
 
+    async def _while_paused(self, news: asyncio.Event) -> None:
+        """Do not enter the sink yet; what arrives meanwhile may have less notice than the rest."""
+        while self._pause.left(None) > 0:
+            news.clear()
+            left = self._pause.left(await self.outgoing.most_urgent())
+            if left <= 0:
+                return
+            await heard(news, left)
+
     async def _session(self, stack: AsyncExitStack, news: asyncio.Event) -> None:
-        if self._breaks:
-            breath = backoff(self._breaks, first=BREATH / 16, most=BREATH)
-            await asyncio.sleep(max(breath, self._asked))
         limit = self._time_for(await self._next())
         loss = Loss(news)
         send = await attempt(self._enter(stack, loss), limit)
         if isinstance(send, Unavailable):
-            await self._not_entered(send, news)
+            await self._not_entered(send)
             return
+        self._pause.entered()
         if self._entries_failed or self.status.state == "starting":
             self._change("connected", None)
         self._entries_failed = 0
@@ -123,22 +125,16 @@ class Dispatcher:
     def stopped(self) -> bool:
         return self.status.state == "stopped"
 
-    async def _not_entered(self, problem: Unavailable, news: asyncio.Event) -> None:
+    async def _not_entered(self, problem: Unavailable) -> None:
         """The receiver is not there: count a failed attempt for what waits at the head."""
         self._failed(problem)
         rows = await self._next()
         await self._judge(rows, [problem] * len(rows))
         if self.stopped:
+            self._pause.release()
             return
         self._entries_failed += 1
-        asked = asked_wait(problem)
-        wait = asked or backoff(self._entries_failed, most=_patience(rows))
-        until = time.monotonic() + wait
-        while await heard(news, until - time.monotonic()):
-            news.clear()
-            # What has arrived may have less notice than what was waiting.
-            if not asked:
-                until = min(until, time.monotonic() + _patience(await self._next()))
+        self._pause.begin(problem, self._entries_failed)
 
     async def _pump(self, send: Send, news: asyncio.Event, loss: Loss) -> None:
         """Send until a whole batch fails, the sink must reconnect, or the sink stops."""
@@ -153,7 +149,7 @@ class Dispatcher:
                 return
             rows = await self._next()
             if not rows:
-                await heard(news, self._waits.soonest())
+                await heard(news, await self._idle())
                 continue
             async with self._busy:
                 results = await self._send(send, rows)
@@ -166,10 +162,44 @@ class Dispatcher:
         """Note a lost connection. No attempt has failed: reconnecting is enough."""
         self._failed(problem)
         self._entries_failed = self._entries_failed or 1
-        self._breaks, self._asked = self._breaks + 1, asked_wait(problem) or 0.0
+        self._break(problem)
+
+    def _break(self, problem: Unavailable) -> None:
+        """Reconnect after a short pause, or a longer one if the receiver asks for it."""
+        self._breaks += 1
+        self._pause.begin(problem, self._breaks, first=BREATH / 16, most=BREATH)
 
     async def _next(self) -> list[Row]:
-        return await self.outgoing.next(self._limit, self._waits.keys())
+        """What to send now: only the most urgent row while the receiver wants us to stay away.
+
+        Small batches begin with it too: many others may fail before its turn.
+        """
+        blocked = self._waits.keys()
+        if self._pause.asked:
+            return await self._urgent(blocked)
+        rows = await self.outgoing.next(self._limit, blocked)
+        if not self._breaks or len(rows) < self._limit:
+            return rows
+        first = await self._urgent(blocked)
+        keys = {row.event.key for row in first}
+        return [*first, *(row for row in rows if row.event.key not in keys)][: self._limit]
+
+    async def _urgent(self, blocked: frozenset[str]) -> list[Row]:
+        """The row with the least notice, or none while it has to wait."""
+        while urgent := await self.outgoing.most_urgent():
+            if urgent.key in blocked or self._pause.left(urgent) > 0:
+                return []
+            if rows := await self.outgoing.next(1, blocked, urgent.key):
+                return rows
+        return []
+
+    async def _idle(self) -> float | None:
+        """Seconds until something may be sent that waits already; None: nothing waits."""
+        if not self._pause.asked:
+            return self._waits.soonest()
+        urgent = await self.outgoing.most_urgent()
+        waits = self._waits.left(urgent.key) if urgent else 0.0
+        return max(self._pause.left(urgent), waits)
 
     def _time_for(self, rows: Sequence[Row]) -> float:
         return attempt_timeout(self.settings.retry.timeout, _notice(rows))
@@ -200,15 +230,19 @@ class Dispatcher:
 
     def _pace(self, rows: Sequence[Row], results: Sequence[Result]) -> None:
         """Use smaller batches after a whole batch failed, and longer waits for failing keys."""
-        if isinstance(results, Broken):
-            self._limit, self._breaks = max(1, len(rows) // 2), self._breaks + 1
-            self._asked = asked_wait(failures(results)[0]) or 0.0
-        elif len(failures(results)) < len(rows):
-            self._limit, self._breaks = min(self.settings.largest_batch, self._limit * 2), 0
+        failed = sorted(failures(results), key=asked_wait)
         if self.stopped:
             self._waits.release()
-        else:
-            self._waits.begin(rows, results)
+            self._pause.release()
+            return
+        if isinstance(results, Broken):
+            self._limit = max(1, len(rows) // 2)
+            self._break(failed[-1])
+        elif failed and (asked_wait(failed[-1]) or self._pause.asked):
+            self._pause.begin(failed[-1])
+        if len(failed) < len(rows):
+            self._limit, self._breaks = min(self.settings.largest_batch, self._limit * 2), 0
+        self._waits.begin(rows, results)
 
     def _failed(self, problem: Unavailable) -> None:
         """Retry later, or stop until the sink is resumed."""
@@ -228,7 +262,3 @@ class Dispatcher:
 
 def _notice(rows: Sequence[Row]) -> float | None:
     return shortest_notice((row.event for row in rows), time.time())
-
-
-def _patience(rows: Sequence[Row]) -> float:
-    return longest_wait(_notice(rows))

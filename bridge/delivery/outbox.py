@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from bridge.common.supervise import attempt
 from bridge.core.cloudevent import CloudEvent
 from bridge.delivery.results import began, given_up
-from bridge.delivery.rules import wanted
+from bridge.delivery.rules import notice_left, wanted
 from bridge.journal import Journal, Row, Settlement
 from bridge.journal.cursors import backlog
 from bridge.plugins import Format, SinkSettings, open_format
@@ -18,6 +18,8 @@ from bridge.runtime.status import SinkStatus
 log = logging.getLogger(__name__)
 
 _AT_ONCE = 500
+_NEWEST = 200
+"""How many waiting announcements are compared to find the most urgent one."""
 _LOOK_AGAIN = 3600.0
 """How often to check what waits for a stopped sink: clocks jump."""
 
@@ -33,15 +35,28 @@ class Outgoing:
     _format: Format | None = None
     _progress: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def next(self, limit: int, blocked: frozenset[str]) -> list[Row]:
-        """What to send now; what need not be sent is settled along the way."""
+    async def next(self, limit: int, blocked: frozenset[str], key: str | None = None) -> list[Row]:
+        """What to send now, of one key or of all; what need not be sent is settled on the way."""
         while True:
-            rows = await self.journal.run(lambda store: store.unsettled(self.name, limit, blocked))
+            rows = await self.journal.run(
+                lambda store: store.unsettled(self.name, limit, blocked, key)
+            )
             verdicts = [verdict for row in rows if (verdict := await self._unsent(row))]
             if not verdicts:
                 return rows
             self.status.filtered += len(verdicts)
             await self._write(verdicts)
+
+    async def most_urgent(self) -> CloudEvent | None:
+        """Of what waits, the CloudEvent with the least notice; older rows of its key go first."""
+        waiting = await self.journal.run(lambda store: store.announced(self.name, _NEWEST))
+        now = time.time()
+        left = [
+            (notice, event)
+            for event in waiting
+            if (notice := notice_left(event, now)) is not None and wanted(event, self.settings.only)
+        ]
+        return min(left, key=lambda pair: pair[0])[1] if left else None
 
     async def _unsent(self, row: Row) -> Settlement | None:
         if not wanted(row.event, self.settings.only) or not await self._has_words_for(row.event):

@@ -3,13 +3,14 @@
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from fnmatch import fnmatchcase
+from math import inf
 from typing import Any
 
 from bridge.core.cloudevent import CloudEvent
 from bridge.plugins import Delivered, Only, Rejected, Result, Unavailable
 
 MOST = 30.0
-"""The longest wait between two attempts, in seconds."""
+"""The longest backoff, in seconds."""
 MOST_ASKED = 3600.0
 """The longest wait that a receiver may ask for."""
 
@@ -55,11 +56,17 @@ def may_approve(event: CloudEvent) -> bool:
 
 def attempt_timeout(configured: float, notice: float | None) -> float:
     """A third of the notice, to leave time for another attempt; at least a second."""
-    return configured if notice is None else min(configured, max(1.0, notice / 3))
+    return min(configured, longest_wait(notice))
 
 
 def longest_wait(notice: float | None) -> float:
-    return MOST if notice is None else min(MOST, max(1.0, notice / 10))
+    """The longest wait between two attempts, whatever the receiver asks for."""
+    return inf if notice is None else max(1.0, notice / 3)
+
+
+def longest_backoff(notice: float | None) -> float:
+    """The longest wait of our own, while the receiver asks for nothing."""
+    return MOST if notice is None else min(MOST, notice / 10)
 
 
 def asked_wait(problem: Unavailable) -> float:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from bridge.core.cloudevent import CloudEvent
+from bridge.core.cloudevent import CloudEvent, full_type
 from bridge.core.model import ScheduledEvent
 from bridge.core.state import Ended, State, Tracked
 from bridge.journal.schema import Corrupt
@@ -193,11 +193,14 @@ class Store:
             },
         )
 
-    def unsettled(self, sink: str, limit: int, blocked: frozenset[str]) -> list[Row]:
+    def unsettled(
+        self, sink: str, limit: int, blocked: frozenset[str], only: str | None = None
+    ) -> list[Row]:
         """For each key, the oldest row that the sink has not settled, except for blocked keys."""
         seen = set(blocked)
         picked: list[int] = []
-        for seq, key in self.connection.execute(f"{_UNSETTLED} ORDER BY o.seq", {"sink": sink}):
+        sql = f"{_UNSETTLED} {'AND o.key = :only' if only else ''} ORDER BY o.seq"
+        for seq, key in self.connection.execute(sql, {"sink": sink, "only": only}):
             if key in seen:
                 continue
             seen.add(key)
@@ -205,6 +208,13 @@ class Store:
             if len(picked) >= limit:
                 break
         return [self._row(sink, seq) for seq in picked]
+
+    def announced(self, sink: str, limit: int) -> list[CloudEvent]:
+        """The newest waiting CloudEvents that announce what Azure will do, and when."""
+        sql = f"{_UNSETTLED} AND o.type IN (:new, :changed) ORDER BY o.seq DESC LIMIT :limit"
+        types = {"new": full_type("scheduled"), "changed": full_type("updated")}
+        rows = self.connection.execute(sql, {"sink": sink, "limit": limit, **types}).fetchall()
+        return [self._row(sink, seq).event for seq, _ in rows]
 
     def _row(self, sink: str, seq: int) -> Row:
         found = self.connection.execute(

@@ -40,14 +40,6 @@ async def open_sink(settings: WebhookSettings, place: Place) -> AsyncGenerator[S
         yield session.send
 
 
-@dataclass(frozen=True, slots=True)
-class _Halt:
-    """The receiver asked for a pause until then, for all CloudEvents."""
-
-    until: float
-    why: Unavailable
-
-
 @dataclass(slots=True)
 class OpenSink:
     """What the open sink knows about the receiver."""
@@ -59,7 +51,10 @@ class OpenSink:
     limit: float
     """For one batch, in seconds."""
     consent: handshake.Consent | None = None
-    _halt: _Halt | None = None
+    _halt: Unavailable | None = None
+    """What ended the batch: it applies to all CloudEvents."""
+    _paced_until: float = 0.0
+    _insisting: bool = False
     _agreed_with: str = field(default="", repr=False)
     _pace: Pace | None = None
 
@@ -83,7 +78,9 @@ class OpenSink:
 
     async def _deliver(self, batch: Sequence[CloudEvent], results: list[Result]) -> None:
         """Fill in *results*; what is not settled in time stays as it is."""
-        self._halt = _still(self._halt)
+        self._halt = self._halt if isinstance(self._halt, Gone) else None
+        # The bridge comes earlier than asked only with a CloudEvent that has little notice.
+        self._insisting = time.monotonic() < self._paced_until
         try:
             line = await self.connect()
         except Unavailable as problem:
@@ -124,12 +121,13 @@ class OpenSink:
 
     def _paused(self) -> Unavailable | None:
         """Why nothing may be sent now."""
+        if self._halt is not None or self._pace is None:
+            return self._halt
         now = time.monotonic()
-        if self._halt is not None:
-            return _later(self._halt, now)
-        wait = self._pace.take(now) if self._pace is not None else 0.0
-        if not wait or self._pace is None:
+        wait = self._pace.take(now, insist=self._insisting)
+        if not wait:
             return None
+        self._paced_until = now + wait
         return Unavailable(f"at most {self._pace.rate} requests a minute", retry_after=wait)
 
     async def _post(self, line: Line, message: HttpMessage) -> Unavailable | Rejected | None:
@@ -150,7 +148,7 @@ class OpenSink:
         if answer.status in {401, 403} and self.settings.tokens is not None:
             self.settings.tokens.forget()
         if judged.halts and isinstance(judged.result, Unavailable):
-            self._halt = _halted(judged.result)
+            self._halt = judged.result
         return judged
 
     @property
@@ -167,21 +165,3 @@ class OpenSink:
             raise problem
         self._agreed_with, self.consent = line.target.url, consent
         self._pace = Pace(consent.rate) if consent.rate is not None else None
-
-
-def _halted(why: Unavailable) -> _Halt:
-    """Pause for good, for as long as it asks, or at least for the rest of the batch."""
-    if isinstance(why, Gone):
-        return _Halt(float("inf"), why)
-    return _Halt(time.monotonic() + (why.retry_after or 0.0), why)
-
-
-def _still(halt: _Halt | None) -> _Halt | None:
-    return halt if halt is not None and halt.until > time.monotonic() else None
-
-
-def _later(halt: _Halt, now: float) -> Unavailable:
-    if isinstance(halt.why, Gone):
-        return halt.why
-    left = max(halt.until - now, 0.0)
-    return Unavailable(str(halt.why), retry_after=left or None)

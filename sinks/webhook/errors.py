@@ -10,8 +10,6 @@ from urllib.parse import urlsplit
 from bridge.plugins import Gone, Rejected, Unavailable
 from sinks import _http
 
-PAUSE = 60.0
-"""How long to pause when the receiver asks for it without a duration."""
 LONGEST_PAUSE = 3600.0
 _WORDS = 200
 _SECONDS = re.compile(r"\d{1,10}")
@@ -75,17 +73,19 @@ def _of_endpoint(answer: Response, said: str, now: datetime) -> Unavailable:
         who = "the proxy" if answer.status == 407 else "it"
         return Unavailable(f"{said}: {who} does not accept our credentials, or requires some")
     wait = pause(answer, now)
+    if wait is None:
+        return Unavailable(said)
     return Unavailable(f"{said} and asks us to wait {wait:g} s", retry_after=wait)
 
 
-def pause(answer: Response, now: datetime) -> float:
-    """Seconds that the receiver asks to wait, by its own clock if it sends a date."""
+def pause(answer: Response, now: datetime) -> float | None:
+    """Seconds that the receiver asks to wait, by its own clock if it sends a date, or None."""
     asked = (answer.retry_after or "").strip()
     if _SECONDS.fullmatch(asked):
         return min(float(asked), LONGEST_PAUSE)
     until = _moment(asked)
     if until is None:
-        return PAUSE
+        return None
     left = (until - (_moment(answer.date) or now)).total_seconds()
     return min(max(left, 0.0), LONGEST_PAUSE)
 

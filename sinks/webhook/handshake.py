@@ -67,11 +67,11 @@ class Pace:
     rate: int
     _gone: deque[float] = field(default_factory=deque)
 
-    def take(self, now: float) -> float:
+    def take(self, now: float, *, insist: bool = False) -> float:
         """0 when a request may go now, and counts it; else the seconds until one may."""
         while self._gone and self._gone[0] <= now - MINUTE:
             self._gone.popleft()
-        if len(self._gone) >= self.rate:
+        if len(self._gone) >= self.rate and not insist:
             return self._gone[0] + MINUTE - now
         self._gone.append(now)
         return 0.0

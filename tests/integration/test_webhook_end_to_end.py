@@ -125,3 +125,19 @@ async def test_a_redirect_is_a_dead_letter_and_a_retired_receiver_stops_the_sink
         assert await at.stop() == 0
         assert elsewhere.got == elsewhere.asked == []
         assert "t0p-s3cret" not in at.output()
+
+
+async def test_an_eviction_arrives_although_the_receiver_asks_for_an_hour_and_a_kill_comes_between(
+    tmp_path: Path,
+):
+    async with receiving() as receiver, posting(tmp_path, receiver) as at:
+        receiver.answers += [says(429, Retry_After="3600"), says(429, Retry_After="3600")]
+        made = at.world.create(name="evicted", type="Preempt", notice="24s")
+        await at.until(lambda: len(receiver.answers) == 1, "the first refusal")
+        await at.kill()
+        await at.start()
+        key, due = made.event.key, made.event.not_before
+        await at.until(lambda: story(receiver, key)[:1] == ["scheduled"], "the announcement")
+        assert due is not None
+        assert time.time() < due.timestamp()
+        assert await at.stop() == 0

@@ -20,5 +20,4 @@ def hurry(monkeypatch):
     def short(attempt: int, **keys) -> float:
         return real(attempt, **keys) / 100
 
-    monkeypatch.setattr("bridge.delivery.dispatcher.backoff", short)
     monkeypatch.setattr("bridge.delivery.backoff.backoff", short)

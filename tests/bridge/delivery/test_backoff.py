@@ -1,12 +1,15 @@
-"""Which keys wait after a failure, and for how long."""
+"""How long a sink waits after a failure, as a whole and for each key."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support.deliveries import soon
 from support.journal_tools import about
 
-from bridge.delivery.backoff import Waits
+from bridge.delivery.backoff import Pause, Waits
 from bridge.journal import Row
 from bridge.plugins import Rejected, Unavailable
 
@@ -54,7 +57,7 @@ def test_a_wait_grows_with_the_attempts():
 
 def test_a_wait_is_short_when_there_is_little_notice():
     assert wait(attempts=30, **soon(100)) == pytest.approx(10.0, abs=0.5)
-    assert wait(attempts=30, **soon(1)) == 1.0
+    assert wait(attempts=30, **soon(1)) == pytest.approx(0.1, abs=0.05)
 
 
 def test_what_failed_together_is_tried_again_together():
@@ -67,19 +70,96 @@ def test_what_failed_together_is_tried_again_together():
     assert holds.keys() == frozenset()
 
 
-def test_the_sink_says_how_long_its_key_waits():
-    clock = Clock()
-    holds = holds_at(clock)
-    holds.begin([row("A")], [Unavailable("busy", retry_after=17.0)])
-    assert holds.soonest() == 17.0
-    clock.now += 16.9
-    assert holds.keys() == {"A"}
-    clock.now += 0.1
-    assert (holds.keys(), holds.soonest()) == (frozenset(), None)
-
-
 def test_releasing_all_removes_every_wait():
     holds = Waits()
     holds.begin([row("A"), row("B")], [BUSY, BUSY])
     holds.release()
     assert holds.keys() == frozenset()
+
+
+def in_seconds(seconds: float, clock: Clock) -> Any:
+    """A CloudEvent with this much notice, by the clock of the test."""
+    return about("A", notBefore=datetime.fromtimestamp(clock.now + seconds, UTC).isoformat())
+
+
+def pause_at(clock: Clock, draw: float = 1.0) -> Pause:
+    return Pause(clock=clock, wall=clock, draw=lambda: draw)
+
+
+def asking(seconds: float) -> Unavailable:
+    return Unavailable("later", retry_after=seconds)
+
+
+def test_a_sink_that_never_failed_does_not_wait():
+    pause = pause_at(Clock())
+    assert not pause.asked
+    assert pause.left(None) < 0
+
+
+@given(st.floats(0, 7200), st.integers(0, 40), st.floats(0, 1), st.floats(0.1, 1e5))
+def test_the_pause_follows_the_formula(asked, failures, draw, notice):
+    clock = Clock()
+    pause = pause_at(clock, draw)
+    pause.begin(asking(asked), failures)
+    most = min(30.0, notice / 10)
+    backoff = draw * min(most, 0.5 * 2.0 ** (failures - 1)) if failures else 0.0
+    expected = min(max(min(asked, 3600), backoff), max(1.0, notice / 3))
+    assert pause.left(in_seconds(notice, clock)) == pytest.approx(expected, abs=1e-3)
+    assert pause.left(None) >= pause.left(in_seconds(notice, clock)) - 1e-3
+
+
+def test_a_wait_is_measured_from_the_failure_and_shortened_by_what_arrives_later():
+    clock = Clock()
+    pause = pause_at(clock)
+    pause.begin(asking(60))
+    clock.now += 5
+    assert pause.left(None) == 55
+    assert pause.left(in_seconds(25, clock)) == pytest.approx(30 / 3 - 5)
+    clock.now += 20
+    assert pause.left(in_seconds(25, clock)) < 0
+
+
+def test_a_wait_does_not_shrink_while_it_lasts():
+    clock = Clock()
+    pause, urgent = pause_at(clock), in_seconds(30, clock)
+    pause.begin(asking(60))
+    clock.now += 9
+    assert pause.left(urgent) == pytest.approx(1.0)
+
+
+def test_with_no_notice_left_what_was_asked_is_kept():
+    clock = Clock()
+    pause, past = pause_at(clock), in_seconds(2, clock)
+    pause.begin(asking(60))
+    clock.now += 3
+    assert pause.left(past) == 57
+
+
+def test_an_attempt_that_fails_without_asking_keeps_what_was_asked_before():
+    clock = Clock()
+    pause = pause_at(clock)
+    pause.begin(asking(60))
+    clock.now += 10
+    pause.begin(BUSY)
+    assert pause.asked
+    assert pause.left(None) == 50
+    assert pause.left(in_seconds(30, clock)) == pytest.approx(10)
+
+
+def test_a_later_wish_replaces_an_earlier_one():
+    clock = Clock()
+    pause = pause_at(clock)
+    pause.begin(asking(3600))
+    pause.begin(asking(5))
+    assert pause.left(None) == 5
+
+
+def test_after_entering_only_what_was_asked_counts():
+    clock = Clock()
+    pause = pause_at(clock)
+    pause.begin(asking(2), 30)
+    assert pause.left(None) == 30
+    pause.entered()
+    assert pause.left(None) == 2
+    pause.release()
+    assert (pause.asked, pause.left(None)) == (False, 0)

@@ -1,6 +1,5 @@
 import asyncio
 import logging
-import time
 
 from support.deliveries import column, comes_to, left, record, said_of_sinks, soon
 from support.journal_tools import about
@@ -63,19 +62,6 @@ async def test_a_sink_that_hangs_delays_no_other_sink(journal):
         await until(lambda: alive.taken == ["A/1", "B/1"] and dead.batches)
         await comes_to(journal, [], "other")
     assert await left(journal) == ["A/1", "B/1"]
-
-
-async def test_a_sink_can_ask_for_a_wait(journal, hurry):
-    answers = iter([Unavailable("later", retry_after=0.3)])
-    recorder = RecordingSink(lambda event: next(answers, None) if event.key == "A" else None)
-    await record(journal, about("A"))
-    async with at_work(dispatcher_for(journal, recorder)):
-        await until(lambda: recorder.batches)
-        began = time.monotonic()
-        await record(journal, about("B"))
-        await until(lambda: recorder.taken == ["B/1"])
-        await until(lambda: recorder.taken == ["B/1", "A/1"])
-    assert time.monotonic() - began >= 0.25
 
 
 async def test_an_attempt_takes_no_longer_than_the_notice_allows(journal, hurry):

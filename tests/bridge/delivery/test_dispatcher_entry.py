@@ -87,15 +87,12 @@ async def test_the_requested_wait_is_kept_while_the_sink_is_down(journal, hurry)
         if (error := next(closed, None)) is not None:
             raise error
 
-    def judge(event):
-        return Unavailable("later", retry_after=60) if event.key == "A" else None
-
-    recorder = RecordingSink(judge, entering=enter)
+    recorder = RecordingSink(lambda _: Unavailable("later", retry_after=60), entering=enter)
     await record(journal, about("A"))
     async with at_work(dispatcher_for(journal, recorder)):
         await until(lambda: recorder.batches == [["A/1"]])
         recorder.judge = lambda _: fail(OSError("broken"))
-        await record(journal, about("B"))
+        await record(journal, about("B", **soon(5)))
         await until(lambda: len(recorder.batches) == 2)
         recorder.judge = lambda _: None
         await comes_to(journal, ["A/1"])
@@ -122,7 +119,7 @@ async def test_a_sink_that_cannot_connect_may_ask_for_a_wait(journal, hurry):
 async def test_a_new_event_with_short_notice_shortens_the_wait_for_a_sink_that_is_down(
     journal, monkeypatch
 ):
-    monkeypatch.setattr("bridge.delivery.dispatcher.backoff", lambda *_, most, **__: most)
+    monkeypatch.setattr("bridge.delivery.backoff.backoff", lambda *_, most, **__: most)
     closed = iter([Unavailable("busy")])
 
     def enter():
@@ -178,25 +175,15 @@ async def test_an_old_session_cannot_end_the_next_one(journal, hurry):
 
 
 @pytest.mark.parametrize("how", ["lost", "broken"])
-async def test_a_sink_that_asks_for_a_wait_is_not_connected_earlier(journal, monkeypatch, how):
-    slept: list[float] = []
-    real = asyncio.sleep
-
-    async def sleep(seconds: float) -> None:
-        slept.append(seconds)
-        await real(0)
-
-    monkeypatch.setattr("bridge.delivery.dispatcher.asyncio.sleep", sleep)
-
-    def refuse(_):
-        raise Unavailable("a twin threw us out", retry_after=60)
-
-    recorder = RecordingSink(judge=refuse if how == "broken" else lambda _: None)
+async def test_a_sink_that_asks_for_a_wait_is_not_connected_earlier(journal, hurry, how):
+    asking = Unavailable("a twin threw us out", retry_after=0.4)
+    recorder = RecordingSink(judge=lambda _: fail(asking))
     async with at_work(dispatcher_for(journal, recorder)):
         await until(lambda: recorder.entered == 1)
+        began = time.monotonic()
         if how == "lost":
-            recorder.places[-1].lost(Unavailable("a twin threw us out", retry_after=60))
+            recorder.places[-1].lost(asking)
         else:
             await record(journal, about("A", 1))
         await until(lambda: recorder.entered >= 2)
-    assert 60 in slept
+    assert time.monotonic() - began >= 0.35

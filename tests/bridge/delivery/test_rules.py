@@ -8,6 +8,7 @@ from bridge.delivery.rules import (
     asked_wait,
     attempt_timeout,
     checked,
+    longest_backoff,
     longest_wait,
     may_approve,
     notice_left,
@@ -100,11 +101,15 @@ def test_an_attempt_leaves_time_for_another_and_never_exceeds_what_is_configured
     assert limit >= min(most, 1.0)
 
 
-@given(st.none() | st.floats(0, 1e6))
-def test_a_wait_is_never_long_and_short_when_notice_is_short(notice):
-    assert 1.0 <= longest_wait(notice) <= 30.0
-    if notice is not None and notice > 10:
-        assert longest_wait(notice) <= notice / 10
+@given(st.floats(0, 1e6))
+def test_notice_limits_a_wait_to_a_third_of_it_and_a_backoff_to_a_tenth(notice):
+    assert longest_wait(notice) == max(1.0, notice / 3)
+    assert longest_backoff(notice) == min(30.0, notice / 10)
+
+
+def test_without_notice_a_receiver_may_ask_for_any_wait():
+    assert longest_wait(None) == float("inf")
+    assert longest_backoff(None) == 30.0
 
 
 @pytest.mark.parametrize(

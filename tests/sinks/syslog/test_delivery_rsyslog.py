@@ -123,7 +123,7 @@ def hurry(monkeypatch):
     """Waits between attempts are a hundred times shorter."""
     real = supervise.backoff
     monkeypatch.setattr(
-        "bridge.delivery.dispatcher.backoff", lambda attempt, **keys: real(attempt, **keys) / 100
+        "bridge.delivery.backoff.backoff", lambda attempt, **keys: real(attempt, **keys) / 100
     )
 
 

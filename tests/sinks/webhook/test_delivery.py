@@ -69,16 +69,22 @@ async def test_a_few_go_at_the_same_time_and_never_more(receiver):
     assert receiver.most_at_once == 3
 
 
-async def test_429_pauses_all_that_is_not_yet_sent_and_what_comes_later(receiver):
+async def test_429_ends_the_batch_and_the_bridge_decides_when_the_next_one_goes(receiver):
     receiver.answers.append(says(429, "slow down", Retry_After="30"))
     async with session(receiver, concurrency=1) as send:
         results = await send(batch(5))
-        later = await send(batch(2, first=6))
+        assert len(receiver.got) == 1
+        assert await send([make(6)]) == [None]
+    assert [pause_of(result) for result in results] == [30.0] * 5
+    assert "429 (slow down) and asks us to wait 30 s" in str(results[-1])
+
+
+async def test_429_without_a_time_asks_for_none(receiver):
+    receiver.answers.append(says(429))
+    async with session(receiver, concurrency=1) as send:
+        results = await send(batch(3))
     assert len(receiver.got) == 1
-    assert {type(result) for result in [*results, *later]} == {Unavailable}
-    assert pause_of(results[0]) == 30.0
-    assert all(25 < pause_of(result) <= 30 for result in [*results, *later])
-    assert "429 (slow down) and asks us to wait" in str(later[0])
+    assert [(str(each), each.retry_after) for each in results] == [("it answered 429", None)] * 3
 
 
 async def test_after_the_pause_it_goes_on(receiver):

@@ -106,6 +106,16 @@ async def test_the_allowed_rate_is_kept(receiver):
     assert results.count(None) == len(receiver.got) == 3
 
 
+async def test_what_the_bridge_sends_earlier_than_asked_exceeds_the_rate(receiver):
+    receiver.options = consents("3")
+    async with sink.open(configured(receiver), PLACE) as send:
+        assert (await send(batch(3))).count(None) == 3
+        [asked] = await send([make(4)])
+        assert pause_of(asked) > 50
+        assert await send([make(4)]) == [None]
+    assert len(receiver.got) == 4
+
+
 @pytest.mark.parametrize("mode", ["optional", "required"])
 async def test_a_receiver_that_cannot_be_asked_is_asked_later(receiver, mode):
     receiver.options = says(429, Retry_After="5")
