@@ -17,6 +17,7 @@ notify the loop.
 """
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
@@ -31,6 +32,7 @@ from sinks.mqtt.errors import (
     Greeting,
     Lost,
     connection_ended,
+    hung_up,
     not_connected,
     not_let_in,
 )
@@ -41,6 +43,8 @@ WINDOW = 20
 GRACE = 1.0
 """How long disconnecting may take, in seconds."""
 _SILENT = 0x8D
+_YOUNG = 10.0
+"""A connection that the server ends earlier than this has perhaps lost its client id."""
 
 
 class Client:
@@ -62,6 +66,8 @@ class Client:
         self._answers: dict[int, asyncio.Future[Any]] = {}
         self._window = asyncio.Semaphore(WINDOW)
         self._thread: Any = None
+        self._began = 0.0
+        self._leaving = False
         self._network = Network(connector, terms or Terms(), self._on_ended)
         self._network.on_connect = self._on_connect
         self._network.on_disconnect = self._on_disconnect
@@ -129,6 +135,7 @@ class Client:
 
     async def close(self) -> None:
         """Disconnect, or cut the connection. Either way the thread ends soon."""
+        self._leaving = True
         try:
             if self.idle:
                 self._network.disconnect()
@@ -167,7 +174,7 @@ class Client:
         if not answer.ok:
             self._end(not_let_in(answer.code, self._connector.server, answer.said))
             return
-        self.greeting = greeting
+        self.greeting, self._began = greeting, self._loop.time()
         self._window = asyncio.Semaphore(min(WINDOW, greeting.receive_maximum))
         self._greeted.set_result(None)
 
@@ -178,19 +185,29 @@ class Client:
 
     def _disconnected(self, answer: Acknowledgment, *, by_server: bool) -> None:
         if by_server:
-            self._end(connection_ended(answer.code, self._connector.client_id, answer.said))
+            there, we = self._connector.server, self._connector.client_id
+            self._end(connection_ended(answer.code, there, we, answer.said))
         elif not self._greeted.done():
             self._end(not_connected(None, self._connector.server))
         elif answer.code == _SILENT:
             self._end(Lost("the server was silent for longer than keep_alive"))
         else:
-            self._end(Lost("the connection broke"))
+            self._broke()
 
     def _over(self, error: Exception | None) -> None:
         if self._greeted.done():
-            self._end(Lost(f"the connection broke: {error}" if error else "the connection broke"))
+            self._broke(error)
         else:
             self._end(not_connected(error, self._connector.server))
+
+    def _broke(self, error: Exception | None = None) -> None:
+        """The server hung up. If a message is on its way, that may be the reason."""
+        young = self._loop.time() - self._began < _YOUNG and not self._leaving
+        if young and self.idle and error is None:
+            there, we = self._connector.server, self._connector.client_id
+            self._end(hung_up(there, we, time.monotonic()))
+        else:
+            self._end(Lost(f"the connection broke: {error}" if error else "the connection broke"))
 
     def _end(self, problem: Unavailable) -> None:
         """Only the first reason counts."""

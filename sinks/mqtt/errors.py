@@ -4,6 +4,7 @@ Only this module knows reason codes; those of MQTT 3.1.1 arrive as their MQTT 5 
 """
 
 import ssl
+import time
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
@@ -20,6 +21,14 @@ _HUNG_UP = (
     "it closed the connection; perhaps it expects other tls (a client certificate?), "
     "transport or version"
 )
+
+
+_TAKEN_OVER = 0x8E
+_REMEMBERED = 3600.0
+"""Seconds after which a takeover no longer counts."""
+_LONGEST_TRUCE = 300.0
+_LONGEST_GUESS = 60.0
+"""The longest wait if the server did not say that it was a takeover."""
 
 
 class Lost(Unavailable):
@@ -58,7 +67,7 @@ _REASONS = {
     0x8B: _Reason("is shutting down"),
     0x8C: _Reason("requires another authentication method", lasting=True),
     0x8D: _Reason("got nothing from us for too long"),
-    0x8E: _Reason("let another connection take over", lasting=True),
+    _TAKEN_OVER: _Reason("let another connection take over"),
     0x8F: _Reason("does not accept this topic filter", lasting=True),
     0x90: _Reason("does not accept this topic", never=True),
     0x91: _Reason("still waits for another message with this number"),
@@ -109,11 +118,39 @@ def subscription_refused(code: int, topic: str, said: str = "") -> Unavailable:
     return Unavailable(text, retry_after=SLOW if reason.lasting else None)
 
 
-def connection_ended(code: int, client_id: str, said: str = "") -> Lost:
-    """Why the server ended the connection; "took over" means that the client id is used twice."""
+def connection_ended(code: int, where: str, client_id: str, said: str = "") -> Lost:
+    """Why the server ended the connection."""
+    if code == _TAKEN_OVER:
+        return taken_over(where, client_id, time.monotonic(), said)
     reason = _reason(code)
     text = f"{_sentence(reason.says, said)} (client id {client_id})"
     return Lost(text, retry_after=SLOW if reason.lasting else None)
+
+
+# Takeovers outlive a connection: two clients with one id would end each other's forever.
+_takeovers: dict[tuple[str, str], list[float]] = {}
+
+
+def taken_over(where: str, client_id: str, now: float, said: str = "") -> Lost:
+    """Another client connected with our id. The first time we are back in a second."""
+    text = _sentence(_reason(_TAKEN_OVER).says, said)
+    wait = _truce(where, client_id, now, _LONGEST_TRUCE)
+    return Lost(f"{text} (client id {client_id})", retry_after=wait)
+
+
+def hung_up(where: str, client_id: str, now: float) -> Lost:
+    """The server ended a new connection without a word; some do so when another takes over."""
+    text = (
+        f"the connection broke soon after it began; does another client use client id {client_id}?"
+    )
+    return Lost(text, retry_after=_truce(where, client_id, now, _LONGEST_GUESS))
+
+
+def _truce(where: str, client_id: str, now: float, most: float) -> float:
+    """A second, and twice as long with each takeover of the last hour."""
+    recent = [then for then in _takeovers.get((where, client_id), ()) if now - then < _REMEMBERED]
+    _takeovers[where, client_id] = [*recent, now]
+    return min(most, 2.0 ** len(recent))
 
 
 _CONNECTING: _network.Reasons = {

@@ -122,7 +122,6 @@ class Receiver(Client):
         self.news = asyncio.Event()
         self.lost.add_done_callback(lambda _: self.news.set())
         self._room = threading.Semaphore(WINDOW)
-        self._leaving = False
 
     def make_room(self) -> None:
         self._room.release()
@@ -130,11 +129,6 @@ class Receiver(Client):
     def answers(self) -> bool:
         """Whether the server answers as often as it should."""
         return self._network.overdue() < PROBE
-
-    async def close(self) -> None:
-        """Messages that were not taken stay unacknowledged, and come again."""
-        self._leaving = True
-        await super().close()
 
     def _arrive(self, message: MQTTMessage) -> None:
         self.arrived.append(message)

@@ -15,6 +15,7 @@ from support.mosquitto_clients import mosquitto_sub
 from support.mqtt_proxy import mqtt_proxied
 from support.results import proved
 from support.sink_contract import PATIENCE
+from support.until import until
 
 from bridge.plugins import CloudEvent, Place, Rejected, Unavailable
 from sinks.mqtt import MqttSettings, sink
@@ -224,7 +225,20 @@ async def test_a_connection_that_ends_in_silence_is_told_and_one_that_we_end_is_
             await asyncio.sleep(0.01)
     async with asyncio.timeout(PATIENCE), sink.open(made, here) as sending:
         await sending([make(1)])
-    assert [str(one) for one in told] == ["the connection broke"]
+    why = f"the connection broke soon after it began; does another client use client id silent-{mine}?"
+    assert [str(one) for one in told] == [why]
+
+
+async def test_two_with_one_client_id_wait_longer_each_time_where_the_server_just_hangs_up(
+    broker, mine
+):
+    told: list[Unavailable] = []
+    here = replace(place(mine), lost=told.append)
+    made = settings(broker.port, mine, client_id=f"rivals-{mine}")
+    for count in range(1, 4):
+        async with sink.open(made, here), sink.open(made, place(mine)):
+            await until(lambda count=count: len(told) == count)
+    assert [one.retry_after for one in told] == [1, 2, 4]
 
 
 # --- Who is let in ------------------------------------------------------------------------------

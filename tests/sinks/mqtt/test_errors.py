@@ -14,7 +14,7 @@ from support.scripted_mqtt import (
 from support.sink_contract import Leftovers
 
 from bridge.plugins import Rejected, Unavailable
-from sinks.mqtt.errors import _REASONS, Acknowledgment, Greeting, message_refused
+from sinks.mqtt.errors import _REASONS, Acknowledgment, Greeting, message_refused, taken_over
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,20 @@ async def test_another_client_with_our_id_is_an_error_that_names_it():
     assert (
         str(told) == "the server let another connection take over (client id seb-vm-1-sink-plant)"
     )
-    assert told.retry_after == 60
+    assert told.retry_after == 1
+
+
+def test_two_clients_with_one_id_take_it_from_each_other_less_and_less_often():
+    taken = [taken_over("mq:1883", "twin", now=float(n)).retry_after for n in range(12)]
+    assert taken == [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300]
+    assert taken_over("mq:1883", "other", now=12.0).retry_after == 1
+    assert taken_over("mq:1884", "twin", now=12.0).retry_after == 1
+
+
+def test_an_hour_without_a_takeover_forgets_it():
+    assert taken_over("mq:1883", "rested", now=0.0).retry_after == 1
+    assert taken_over("mq:1883", "rested", now=3500.0).retry_after == 2
+    assert taken_over("mq:1883", "rested", now=7200.0).retry_after == 1
 
 
 async def test_a_server_that_shuts_down_is_no_such_error():
