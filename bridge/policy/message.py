@@ -1,19 +1,22 @@
 """The strict reader of approvals: CloudEvents in either mode, plain JSON, or Azure's own body.
 
-It makes nothing up: no id, no time, and no default that could defeat the check for replays.
+It makes nothing up: no id, no time, and no default that could defeat the check for replays. What
+has a sign of a CloudEvent is read as one or refused, never as plain JSON.
 """
 
+import base64
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from difflib import get_close_matches
-from itertools import islice
 from typing import Any
 
 from bridge.common.signatures import HEADERS, ID, SIGNATURE, TIMESTAMP, is_signed
-from bridge.common.strictjson import decode
-from bridge.core.cloudevent import PREFIX, full_type
+from bridge.common.strictjson import decode, read_object
+from bridge.core.cloudevent import full_type
+from bridge.policy.attributes import REQUIRED, MessageHead, MessageHeaders, has_sign, is_ours
+from bridge.policy.strict import misread, misread_attribute
 from bridge.policy.votes import DECISIONS, Approval
 
 LARGEST = 64 * 1024
@@ -21,13 +24,10 @@ MOST_EVENTS = 100
 APPROVE = full_type("approve")
 _TEXT_LIMIT = 512
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
-_ATTRIBUTE = re.compile(r"ce[_-]([a-z0-9]+)")
-_TYPE = "content-type"
 _STRUCTURED = "application/cloudevents"
 _PAYLOAD = "payload"
 _SAID_OF_ALL = ("approver", "resource", "decision", "reason", "seen")
-
-MessageHeaders = Sequence[tuple[str, bytes]]
+_NEVER_EMPTY = ("decision", "resource", "seen", "approver")
 
 
 class MalformedApproval(ValueError):
@@ -67,27 +67,34 @@ def unwrap(body: bytes, headers: MessageHeaders) -> tuple[bytes, MessageHeaders]
 
 
 def read(
-    body: bytes, headers: MessageHeaders, position: str | None = None, *, signed: bool = False
+    body: bytes,
+    headers: MessageHeaders,
+    position: str | None = None,
+    *,
+    place: str | None = None,
+    signed: bool = False,
 ) -> list[Approval]:
     """Read a message: one approval for each scheduled event that it names.
 
     Raises only `MalformedApproval` or `NotForUs`, for any bytes. From the headers of a *signed*
-    message, only the webhook-id is read.
+    message, only the webhook-id is read. A message without an id is called by its *position*;
+    *place* tells it from a message at the same position of another log.
     """
     if len(body) > LARGEST:
         raise MalformedApproval(f"it has {len(body)} bytes; at most {LARGEST} are read")
-    found = _single(headers)
-    message = _message(body, found, signed=signed)
+    head = _head(headers)
+    message = _message(body, head, signed=signed)
     data = message.data
-    if signed and message.id not in (None, found.get(ID)):
+    if signed and message.id not in (None, head.webhook_id):
         raise MalformedApproval("its webhook-id is not the CloudEvent's id")
     if not isinstance(data, dict):
         raise MalformedApproval("its data is not a JSON object")
-    _refuse_misspelled(data)
-    given = _text(data, "id") or _text(found, ID)
-    fallback = position or fingerprint(body)
-    key = message.key or given or fallback
-    shown = message.id or given or fallback
+    if message.key is not None and has_sign(data):
+        raise MalformedApproval("its data is a CloudEvent of its own")
+    _refuse(misread(data))
+    given = _text(data, "id") or _text({ID: head.webhook_id}, ID)
+    key = message.key or given or _private_key(body, place or position)
+    shown = message.id or given or position or fingerprint(body)
     said = [_approval(item, key, shown) for item in _items(data)]
     return list({approval.event_key: approval for approval in said}.values())
 
@@ -97,43 +104,65 @@ def fingerprint(body: bytes) -> str:
     return f"sha256-{hashlib.sha256(body).hexdigest()}"
 
 
-def _single(headers: MessageHeaders) -> dict[str, str]:
-    """The headers that matter, attributes as `ce_NAME`; each may occur only once."""
-    found: dict[str, str] = {}
-    for spelled, value in headers:
-        name = spelled.lower()
-        if attribute := _ATTRIBUTE.fullmatch(name):
-            name = f"ce_{attribute[1]}"
-        elif name not in {_TYPE, ID}:
-            continue
-        if name in found:
-            raise MalformedApproval(f"the header {name} occurs twice")
-        try:
-            found[name] = value.decode("utf-8")
-        except UnicodeDecodeError:
-            raise MalformedApproval(f"the header {name} is not UTF-8") from None
-    return found
+def claimed(body: bytes, headers: MessageHeaders) -> tuple[str, str] | None:
+    """The key and the id that an unreadable message gives itself; None when it has none."""
+    with suppress(MalformedApproval):
+        body, headers = unwrap(body, headers)
+    content = read_object(body) if len(body) <= LARGEST else {}
+    try:
+        head = MessageHead.read(headers)
+    except ValueError:
+        head = MessageHead("", None, {})
+    binary = {"specversion": "", **head.attributes}
+    for found in (binary, content, {"id": head.webhook_id}):
+        if (shown := _claim(found, "id")) is not None:
+            source = _claim(found, "source") if has_sign(found) else None
+            return (f"{source}\x1f{shown}" if source else shown), shown
+    return None
 
 
-def _message(body: bytes, headers: Mapping[str, str], *, signed: bool) -> _Message:
+def _claim(found: Mapping[str, Any], name: str) -> str | None:
+    try:
+        return _text(found, name)
+    except MalformedApproval:
+        return None
+
+
+def _private_key(body: bytes, place: str | None) -> str:
+    """The key of a message without an id. No message can give itself such a key."""
+    return f"place\x1f\x1f{place}" if place else f"body\x1f\x1f{fingerprint(body)}"
+
+
+def _refuse(why: str | None) -> None:
+    if why is not None:
+        raise MalformedApproval(why)
+
+
+def _head(headers: MessageHeaders) -> MessageHead:
+    try:
+        return MessageHead.read(headers)
+    except ValueError as error:
+        raise MalformedApproval(str(error)) from None
+
+
+def _message(body: bytes, head: MessageHead, *, signed: bool) -> _Message:
     """Choose the mode by content type: a structured message may repeat attributes as headers."""
-    kind = _media_type(headers.get(_TYPE, ""))
+    kind = _media_type(head.content_type)
+    _refuse_stranger(head.attributes)
     if kind in {_STRUCTURED, f"{_STRUCTURED}+json"}:
         return _structured(_json(body))
     if kind.startswith(_STRUCTURED):
         raise MalformedApproval("a CloudEvent must be JSON, one in each message")
-    attributes = {name[3:]: value for name, value in headers.items() if name.startswith("ce_")}
-    if attributes:
-        _refuse_stranger(attributes)
+    if head.attributes:
         if signed:
             raise MalformedApproval(
                 "a signature does not cover headers; send a structured CloudEvent"
             )
         _must_be_json(kind)
-        return _checked(attributes, _json(body))
+        return _checked(head.attributes, _json(body))
     data = _json(body)
     # A structured CloudEvent from a transport without content types.
-    return _structured(data) if isinstance(data, dict) and "specversion" in data else _Message(data)
+    return _structured(data) if isinstance(data, dict) and has_sign(data) else _Message(data)
 
 
 def _media_type(text: str) -> str:
@@ -148,8 +177,8 @@ def _must_be_json(kind: str) -> None:
 def _refuse_stranger(attributes: Mapping[str, Any]) -> None:
     """Our other CloudEvents may arrive here too; they are not for us, even if malformed."""
     kind = attributes.get("type")
-    if isinstance(kind, str) and kind.startswith(PREFIX) and kind != APPROVE:
-        raise NotForUs(f"its type is {kind[:_TEXT_LIMIT]}")
+    if is_ours(kind) and kind != APPROVE:
+        raise NotForUs(f"its type is {str(kind)[:_TEXT_LIMIT]}")
 
 
 def _json(body: bytes) -> Any:
@@ -163,15 +192,26 @@ def _structured(envelope: Any) -> _Message:
     if not isinstance(envelope, dict):
         raise MalformedApproval("a structured CloudEvent must be a JSON object")
     _refuse_stranger(envelope)
-    if "data_base64" in envelope:
-        raise MalformedApproval("its data must be a JSON object, not data_base64")
-    _must_be_json(_media_type(_text(envelope, "datacontenttype") or ""))
-    return _checked(envelope, envelope.get("data"))
+    return _checked(envelope, _data(envelope))
+
+
+def _data(envelope: Mapping[str, Any]) -> Any:
+    """The data. Several SDKs write JSON that they got as bytes in base64."""
+    encoded = envelope.get("data_base64")
+    if encoded is None:
+        return envelope.get("data")
+    if envelope.get("data") is not None:
+        raise MalformedApproval("it has both data and data_base64; give one of them")
+    try:
+        data = base64.b64decode(encoded, validate=True)
+    except (TypeError, ValueError):
+        raise MalformedApproval("its data_base64 is not base64") from None
+    return _json(data)
 
 
 def _checked(attributes: Mapping[str, Any], data: Any) -> _Message:
     """Check the four attributes that CloudEvents requires, and that the type is ours."""
-    for name in ("specversion", "id", "source", "type"):
+    for name in REQUIRED:
         value = attributes.get(name)
         if not isinstance(value, str) or not value or _CONTROL.search(value):
             raise MalformedApproval(f"the CloudEvent has no valid {name}")
@@ -183,15 +223,9 @@ def _checked(attributes: Mapping[str, Any], data: Any) -> _Message:
         raise MalformedApproval("specversion must be 1.0")
     if attributes["type"] != APPROVE:
         raise MalformedApproval(f"its type must be {APPROVE}")
+    _must_be_json(_media_type(_text(attributes, "datacontenttype") or ""))
+    _refuse(misread_attribute(attributes))
     return _Message(data, f"{attributes['source']}\x1f{attributes['id']}", attributes["id"])
-
-
-def _refuse_misspelled(data: Mapping[str, Any]) -> None:
-    """Refuse near misses of `decision`: taking a hold for an approval is the worst mistake."""
-    for name in islice(data, MOST_EVENTS):
-        close = get_close_matches(name[:_TEXT_LIMIT].casefold(), ["decision"], cutoff=0.8)
-        if close and name != "decision":
-            raise MalformedApproval(f"the field {name[:40]!r} is unknown; did you mean decision?")
 
 
 def _items(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -205,9 +239,11 @@ def _items(data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         raise MalformedApproval("StartRequests must contain objects with an EventId")
     if "eventId" in data:
         raise MalformedApproval("it has both eventId and StartRequests; give one of them")
-    if any("decision" in one for one in requests):
+    unknown = next((name for one in requests for name in one if name != "EventId"), None)
+    if unknown is not None:
         raise MalformedApproval(
-            "decision goes beside StartRequests, not inside; it applies to all of them"
+            f"{unknown[:40]!r} is unknown inside StartRequests; "
+            "other fields go beside StartRequests, and apply to all of them"
         )
     said = {name: data.get(name) for name in _SAID_OF_ALL}
     return [{**said, "eventId": one.get("EventId")} for one in requests]
@@ -217,6 +253,9 @@ def _approval(data: Mapping[str, Any], key: str, shown: str) -> Approval:
     event_id = _text(data, "eventId")
     if not event_id:
         raise MalformedApproval("it names no eventId")
+    for name in _NEVER_EMPTY:
+        if data.get(name) == "":
+            raise MalformedApproval(f"its {name} is empty; give it a value or leave it out")
     decision = _text(data, "decision") or "approve"
     if decision not in DECISIONS:
         raise MalformedApproval(
