@@ -170,30 +170,57 @@ def unchanged(vote: Vote, standing: Vote, event: ScheduledEvent, hold_timeout: t
 
 def renewed(standing: Vote, vote: Vote) -> Vote:
     """*standing*, repeated by *vote*: a vote older than the later of the two replaces neither."""
-    position, signed_at = vote.position or standing.position, vote.signed_at or standing.signed_at
-    return replace(standing, position=position, signed_at=signed_at)
+    signed = [moment for moment in (standing.signed_at, vote.signed_at) if moment is not None]
+    later = standing if vote.position is None or _behind(vote, standing) else vote
+    return replace(
+        standing,
+        signed_at=max(signed, default=None),
+        position=later.position,
+        log=later.log,
+        recorded=later.recorded,
+    )
 
 
 def older(vote: Vote, standing: Vote) -> bool:
     """Whether *vote* was given before *standing*: by position in one log, else by signing time.
 
-    If neither can be compared, the order of arrival counts.
+    If neither can be compared, the order of arrival counts. A hold is older only if both record
+    times show that it comes from the same log: to drop one by mistake is the worse error.
     """
-    if (places := _offsets(vote, standing)) is not None:
-        return places[0] < places[1]
+    if (behind := _behind(vote, standing)) is not None:
+        return behind and (vote.decision != "hold" or _recorded_later(vote, standing) is False)
+    if vote.decision == "hold":
+        return False
     if vote.signed_at is not None and standing.signed_at is not None:
         return vote.signed_at < standing.signed_at
     return False
 
 
-def _offsets(vote: Vote, standing: Vote) -> tuple[int, int] | None:
-    if vote.position is None or standing.position is None:
+def _behind(vote: Vote, standing: Vote) -> bool | None:
+    """Whether *vote* comes first in their log; None when they are not in one log.
+
+    A lower offset that was recorded later is in another log: the topic was created again.
+    """
+    if vote.log is None or vote.log != standing.log:
         return None
-    log, _, offset = vote.position.rpartition("/")
-    other_log, _, other = standing.position.rpartition("/")
-    if not log or log != other_log or not (_is_number(offset) and _is_number(other)):
+    offset, other = _offset(vote), _offset(standing)
+    if offset is None or other is None:
         return None
-    return int(offset), int(other)
+    if offset < other and _recorded_later(vote, standing):
+        return None
+    return offset < other
+
+
+def _recorded_later(vote: Vote, standing: Vote) -> bool | None:
+    """None when a record time is not known."""
+    if vote.recorded is None or standing.recorded is None:
+        return None
+    return vote.recorded > standing.recorded
+
+
+def _offset(vote: Vote) -> int | None:
+    number = (vote.position or "").rpartition("/")[2]
+    return int(number) if _is_number(number) else None
 
 
 def _is_number(text: str) -> bool:

@@ -61,23 +61,50 @@ def test_a_hold_that_has_expired_can_be_given_again():
     assert not unchanged(replace(hold, at=NOON + EACH.hold_timeout), hold, EVENT, EACH.hold_timeout)
 
 
+LOG = "bus@cluster/t/0"
+
+
+def placed(offset, at=0, log=LOG, **more):
+    """A vote at an offset of a log, recorded so many seconds after noon."""
+    recorded = None if at is None else NOON + at * SECOND
+    return cast(position=f"t/0/{offset}", log=log, recorded=recorded, **more)
+
+
 @pytest.mark.parametrize(
-    ("position", "standing", "verdict"),
-    [
-        ("t/0/9", "t/0/10", True),
-        ("t/0/10", "t/0/9", False),
-        ("t/0/9", "t/0/9", False),
-        ("t/1/9", "t/0/10", False),
-        ("u/0/9", "t/0/10", False),
-        (None, "t/0/10", False),
-        ("t/0/9", None, False),
-        ("9", "10", False),
-        ("t/0/x", "t/0/10", False),
-        ("t/0/²", "t/0/10", False),
-    ],
+    ("offset", "standing", "verdict"),
+    [("9", "10", True), ("10", "9", False), ("9", "9", False), ("x", "10", False), ("²", "10", False)],
 )
-def test_in_one_log_the_offset_decides_which_vote_is_older(position, standing, verdict):
-    assert older(cast(position=position), cast(position=standing)) is verdict
+@pytest.mark.parametrize("decision", ["approve", "hold", "release"])
+def test_in_one_log_the_offset_decides_which_vote_is_older(offset, standing, verdict, decision):
+    assert older(placed(offset, decision=decision), placed(standing)) is verdict
+
+
+@pytest.mark.parametrize("log", ["bus@other/t/0", "desk@cluster/t/0", "bus@cluster/t/1", None])
+@pytest.mark.parametrize("decision", ["approve", "hold", "release"])
+def test_positions_in_two_logs_are_never_compared(log, decision):
+    assert not older(placed(9, log=log, decision=decision), placed(10))
+    assert not older(placed(9, decision=decision), placed(10, log=log))
+    assert not older(placed(9, log=None, decision=decision), placed(10, log=None))
+
+
+@pytest.mark.parametrize("decision", ["approve", "hold", "release"])
+def test_a_lower_offset_that_was_recorded_later_is_in_a_topic_made_anew(decision):
+    assert not older(placed(0, at=1, decision=decision), placed(10, at=0))
+    assert older(placed(0, at=0, decision=decision), placed(10, at=0))
+    assert not older(placed(11, at=-1, decision=decision), placed(10, at=0))
+
+
+@pytest.mark.parametrize(("at", "standing"), [(None, 0), (0, None), (None, None)])
+def test_without_record_times_an_approval_may_be_older_but_a_hold_is_not(at, standing):
+    assert older(placed(0, at=at), placed(10, at=standing))
+    assert older(placed(0, at=at, decision="release"), placed(10, at=standing, decision="hold"))
+    assert not older(placed(0, at=at, decision="hold"), placed(10, at=standing))
+
+
+def test_a_hold_is_not_dropped_for_its_time_of_signing():
+    hold = cast(decision="hold", signed_at=NOON)
+    assert not older(hold, cast(signed_at=NOON + SECOND))
+    assert older(replace(hold, decision="approve"), cast(signed_at=NOON + SECOND))
 
 
 @pytest.mark.parametrize(
@@ -93,16 +120,33 @@ def test_elsewhere_the_time_of_signing_decides_which_vote_is_older(signed, stand
 
 
 def test_an_offset_takes_precedence_over_a_signature():
-    early, late = cast(position="t/0/1", signed_at=NOON + SECOND), cast(position="t/0/2")
-    assert older(early, replace(late, signed_at=NOON))
+    early, late = placed(1, signed_at=NOON + SECOND), placed(2, signed_at=NOON)
+    assert older(early, late)
+    assert not older(late, early)
 
 
-def test_a_repeated_vote_keeps_its_time_and_gets_the_later_position():
-    standing = cast(position="t/0/1", signed_at=NOON)
-    again = cast(position="t/0/2", at=NOON + SECOND, approval="a-2")
+def test_a_repeated_vote_keeps_its_time_and_gets_the_later_place():
+    standing = placed(1, signed_at=NOON)
+    again = replace(placed(2, at=1), at=NOON + SECOND, approval="a-2")
     found = renewed(standing, again)
     assert (found.approval, found.at) == (standing.approval, standing.at)
-    assert (found.position, found.signed_at) == ("t/0/2", NOON)
+    assert (found.position, found.log, found.recorded) == ("t/0/2", LOG, NOON + SECOND)
+    assert found.signed_at == NOON
+
+
+def test_a_repeated_vote_never_gets_an_earlier_place_or_signature():
+    hold = placed(9, at=5, signed_at=NOON + SECOND, decision="hold")
+    for again in (placed(2, at=None), placed(2, at=5), cast()):
+        found = renewed(hold, replace(again, decision="hold", signed_at=NOON))
+        assert (found.position, found.recorded, found.signed_at) == (
+            hold.position,
+            hold.recorded,
+            hold.signed_at,
+        )
+    anew = renewed(hold, placed(2, at=6, decision="hold"))
+    assert (anew.position, anew.recorded) == ("t/0/2", NOON + 6 * SECOND)
+    other = renewed(hold, placed(2, at=0, log="bus@other/t/0", decision="hold"))
+    assert (other.position, other.log, other.recorded) == ("t/0/2", "bus@other/t/0", NOON)
 
 
 def test_a_proof_is_news_and_its_repetition_is_not():
