@@ -20,7 +20,14 @@ from bridge.journal.grants import EventLife, grant_of
 from bridge.journal.votes import Receipt, early_one, end_wait, receive, seen, waiting
 from bridge.plugins import Delivery
 from bridge.policy.allow import named
-from bridge.policy.message import MalformedApproval, NotForUs, fingerprint, read, unwrap
+from bridge.policy.message import (
+    MalformedApproval,
+    NotForUs,
+    claimed,
+    fingerprint,
+    read,
+    unwrap,
+)
 from bridge.policy.votes import HTTP, SINK, Approval, Given, LocalOutcome, Refusal
 from bridge.runtime.runtime import Runtime
 
@@ -85,7 +92,7 @@ class Intake:
         async with self._lock:
             now = self.runtime.clock.now()
             await self._settle(now)
-            message = self._opened(delivery, uuid.uuid4().hex, must_sign=delivery.identity is None)
+            message = self._opened_locally(delivery)
             if message.refusal is not None:
                 self.publisher.count("refused", message.refusal.reason)
                 raise Unauthorized(message.refusal.detail)
@@ -143,7 +150,7 @@ class Intake:
             self.publisher.count("dropped", delivery.unread)
             return Receipt()
         try:
-            message = self._opened(delivery, delivery.position, must_sign=must_sign)
+            message = self._opened(delivery, must_sign=must_sign)
         except NotForUs:
             self.publisher.count("dropped", "not-an-approval")
             return Receipt()
@@ -152,20 +159,34 @@ class Intake:
         assessed = await self._assess(message, delivery, via, now)
         return _together([one.receipt for one in assessed])
 
-    def _opened(self, delivery: Delivery, fallback: str | None, *, must_sign: bool) -> _Message:
+    def _opened_locally(self, delivery: Delivery) -> _Message:
+        """A caller gets an answer, but what it sent is counted like a message from a bus."""
+        named = replace(delivery, position=uuid.uuid4().hex)
+        try:
+            return self._opened(named, must_sign=delivery.identity is None)
+        except NotForUs:
+            self.publisher.count("dropped", "not-an-approval")
+            raise
+        except MalformedApproval:
+            self.publisher.count("refused", "malformed")
+            raise
+
+    def _opened(self, delivery: Delivery, *, must_sign: bool) -> _Message:
         """Verify the sender before the content; neither is trusted without the other."""
         body, headers = unwrap(delivery.body, delivery.headers)
+        reading = partial(read, body, headers, delivery.position, place=_place(delivery))
         allow = self.runtime.rules.allow
         proof = self._verifier.prove(allow, headers, body, must_sign=must_sign)
         if isinstance(proof, Refusal):
-            return _Message(read(body, headers, fallback), Proof(), proof)
+            return _Message(reading(), Proof(), proof)
         signed = proof.identity is not None
-        said = read(body, headers, fallback, signed=signed)
+        said = reading(signed=signed)
         return _Message(said, proof if signed else Proof(delivery.identity))
 
     def _malformed(self, delivery: Delivery, via: str, why: str, now: datetime) -> list[CloudEvent]:
-        key = delivery.position or fingerprint(delivery.body)
-        cause = Cause(key, key, None, delivery.identity, via, position=delivery.position)
+        unnamed = delivery.position or fingerprint(delivery.body)
+        key, shown = claimed(delivery.body, delivery.headers) or (unnamed, unnamed)
+        cause = Cause(shown, key, None, delivery.identity, via, position=delivery.position)
         told = Outcome("refused", None, cause, reason="malformed", detail=why)
         return self.publisher.stray(told, now)
 
@@ -184,7 +205,7 @@ class Intake:
                 proof.signed_at,
                 local,
                 delivery.log,
-                delivery.recorded,
+                _past(delivery.recorded, now),
             )
             key = (given.seen_as, approval.event_key)
             if not await journal.run(lambda store, key=key: seen(store, *key)):  # type: ignore[misc]  # mypy cannot infer a lambda's default
@@ -222,6 +243,25 @@ class Intake:
                     if len(told) < len(states):
                         await news.wait()
         return told
+
+
+def _place(delivery: Delivery) -> str | None:
+    """What no other message without an id has: its log, and its position and time in it.
+
+    A topic that is created again counts its offsets from 0 again.
+    """
+    if delivery.position is None or delivery.log is None:
+        return delivery.position
+    recorded = delivery.recorded.isoformat() if delivery.recorded else ""
+    return "\x1f".join((delivery.log, delivery.position, recorded))
+
+
+def _past(recorded: datetime | None, now: datetime) -> datetime | None:
+    """A record time, unless it is later than the arrival: then it proves nothing.
+
+    On some brokers the producer sets it, and may set it wrong.
+    """
+    return recorded if recorded is not None and recorded <= now else None
 
 
 def _is_due(outcome: LocalOutcome) -> bool:

@@ -2,17 +2,21 @@
 
 import asyncio
 import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.bridge import cast_votes, counted, event_id, group
+from support.signing import Signer
 
 from bridge.common.errors import Unavailable
 from bridge.journal.cursors import checkpoints
 from bridge.journal.votes import early
 from bridge.plugins import Delivery
-from bridge.policy.message import APPROVE
+from bridge.policy.message import APPROVE, fingerprint
+from bridge.policy.votes import HTTP
 
 EACH = {"require": "each-resource"}
 
@@ -44,6 +48,108 @@ async def test_a_message_that_comes_again_changes_nothing(two):
         await bridge.hear(event_id(two), resource="vm-0", id="a-1")
     assert len(await bridge.told()) == 1
     assert counted(bridge, "dropped", "duplicate") == 1
+
+
+# --- logs and keys -------------------------------------------------------------------------------
+
+
+def placed(log: str, offset: int, recorded: datetime | None = None) -> dict[str, Any]:
+    """Where a broker recorded a message."""
+    return {"_log": f"bus@{log}/t/0", "_position": f"t/0/{offset}", "_recorded": recorded}
+
+
+async def decisions(bridge, key):
+    return [vote.decision for vote in await cast_votes(bridge, key)]
+
+
+async def test_equal_positions_in_two_clusters_are_two_messages(two):
+    bridge = await two.bridge(**EACH)
+    key = event_id(two)
+    await bridge.hear(key, approver="orders", decision="release", **placed("a", 7))
+    await bridge.hear(key, approver="orders", decision="hold", **placed("b", 7))
+    assert await decisions(bridge, key) == ["hold"]
+
+
+async def test_a_hold_in_another_cluster_or_a_new_topic_is_not_dropped_as_older(two):
+    """The offsets begin at 0 again, so the hold must not look older than the approval."""
+    now, key = datetime.now(UTC), event_id(two)
+    for log, recorded in (("b", now), ("a", now)):
+        bridge = await two.bridge(f"vm-{'ab'.index(log)}", dry_run=True)
+        early, late = recorded - timedelta(minutes=2), recorded - timedelta(minutes=1)
+        await bridge.hear(key, approver="orders", **placed("a", 90, early))
+        await bridge.hear(key, approver="orders", decision="hold", **placed(log, 0, late))
+        assert await decisions(bridge, key) == ["hold"], log
+
+
+async def test_a_topic_that_is_created_again_repeats_offsets_but_no_message(two):
+    bridge = await two.bridge(**EACH)
+    key, now = event_id(two), datetime.now(UTC)
+    for minute, decision in enumerate(["hold", "release", "hold"]):
+        recorded = now - timedelta(minutes=9 - minute)
+        for _ in range(2):
+            await bridge.hear(key, decision=decision, **placed("a", 0, recorded))
+        assert await decisions(bridge, key) == [decision]
+    assert counted(bridge, "dropped", "duplicate") == 3
+
+
+@pytest.mark.parametrize("place", [placed("a", 0), {"_position": "t/0/0"}, {}])
+async def test_no_sender_can_use_up_the_key_of_a_hold_that_has_no_id(two, place):
+    bridge = await two.bridge(**EACH)
+    key = event_id(two)
+    body = json.dumps({"eventId": key, "decision": "hold"}).encode()
+    for name in ("t/0/0", "bus@a/t/0/0", fingerprint(body)):
+        await bridge.hear(key, id=name, approver="mallory", decision="release")
+    given = {name[1:]: value for name, value in place.items()}
+    await bridge.intake.take(Delivery(body, **given), "bus")
+    assert "hold" in await decisions(bridge, key)
+
+
+@pytest.mark.parametrize(
+    ("headers", "body"),
+    [
+        ([("ce_specversion", b"1.0"), ("ce_id", b"a-1"), ("ce_source", b"/o"), ("ce_type", APPROVE.encode())], {}),
+        ([], {"id": "a-1"}),
+        ([("webhook-id", b"a-1")], {}),
+    ],
+    ids=["cloudevent", "json", "webhook"],
+)  # fmt: skip
+async def test_an_id_that_the_sender_gave_counts_once_across_all_channels(two, headers, body):
+    bridge = await two.bridge(**EACH)
+    key = event_id(two)
+    vote = {"eventId": key, "approver": "orders", "resource": "vm-0"}
+    said = json.dumps({**vote, **body}).encode()
+    await bridge.intake.take(Delivery(said, headers, position="t/0/1", log="bus@a/t/0"), "bus")
+    assert await decisions(bridge, key) == ["approve"]
+    await bridge.hear(**{**vote, "decision": "hold", "id": "a-2"})
+    await bridge.intake.take(Delivery(said, headers), "plant")
+    await bridge.intake.take(Delivery(said, headers, position="t/0/9", log="b@b/t/0"), "desk")
+    assert await decisions(bridge, key) == ["hold"]
+    assert counted(bridge, "dropped", "duplicate") == 2
+
+
+async def test_a_signed_vote_counts_once_on_a_bus_and_by_a_token(two):
+    rules = {"allow": [Signer("orders").entry(), {"approver": "orders", "token": "ops"}]}
+    bridge = await two.bridge(**EACH, **rules)
+    key = event_id(two)
+    first = Signer("orders").delivery(key, id="a-1", resource="vm-0")
+    await bridge.intake.take(first, "bus", must_sign=True)
+    second = Signer("orders").delivery(key, name="w-2", resource="vm-0", decision="hold")
+    await bridge.intake.take(second, "bus", must_sign=True)
+    again = Delivery(json.dumps({"eventId": key, "id": "a-1", "resource": "vm-0"}).encode())
+    [told] = await bridge.intake.take_local(again, HTTP, "ops")
+    assert (told.outcome, told.reason) == ("refused", "replayed")
+    assert await decisions(bridge, key) == ["hold"]
+
+
+async def test_a_record_time_in_the_future_is_not_used(two):
+    """Producers may set it, and could claim to have seen what comes."""
+    bridge = await two.bridge(**EACH)
+    now = bridge.clock.now()
+    for name, recorded in (("past", now - timedelta(hours=1)), ("future", now + timedelta(hours=1))):
+        place = placed(name, 0, recorded)
+        await bridge.hear(event_id(two), approver=name, decision="hold", **place)
+    found = {vote.approver: vote.recorded for vote in await cast_votes(bridge, event_id(two))}
+    assert found == {"past": now - timedelta(hours=1), "future": None}
 
 
 async def test_azures_own_body_votes_on_several_events(two):
@@ -102,6 +208,51 @@ async def test_our_own_cloudevents_on_the_topic_are_counted_and_never_answered(t
     await bridge.intake.take(Delivery(json.dumps(ours).encode()), "bus")
     assert counted(bridge, "dropped", "not-an-approval") == 1
     assert await bridge.told() == []
+
+
+GO = [("ce-specversion", b"1.0"), ("ce-source", b"/go")]
+
+
+async def test_our_own_cloudevents_are_dropped_in_every_mode(two):
+    bridge = await two.bridge(answer_strays=True)
+    body = json.dumps({"eventId": event_id(two), "status": "Scheduled"}).encode()
+    ours = b"azure.scheduledevents.scheduled.v1"
+    for name in ("ce-type", "ce_type", "type"):
+        await bridge.intake.take(Delivery(body, [*GO, ("ce-id", b"1"), (name, ours)]), "bus")
+    await bridge.consider()
+    assert counted(bridge, "dropped", "not-an-approval") == 3
+    assert (await bridge.told(), two.posts()) == ([], [])
+
+
+async def test_of_hold_release_and_hold_with_three_ids_the_last_one_stands(two):
+    bridge = await two.bridge()
+    key = event_id(two)
+    for number, decision in enumerate(["hold", "release", "hold"]):
+        headers = [*GO, ("ce-id", b"%d" % number), ("ce-type", APPROVE.encode())]
+        body = json.dumps({"eventId": key, "decision": decision, "approver": "go"}).encode()
+        await bridge.intake.take(Delivery(body, headers), "plant")
+    await bridge.hear(key, approver="orders")
+    await bridge.consider()
+    assert sorted(await decisions(bridge, key)) == ["approve", "hold"]
+    assert two.posts() == []
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "approval"),
+    [
+        (b"{}", [*GO, ("ce-id", b"a-1"), ("ce-type", APPROVE.encode())], "a-1"),
+        (b"\xff", [*GO, ("ce-id", b"a-1"), ("ce-type", b"other")], "a-1"),
+        (b'{"specversion": "0.3", "id": "a-1", "source": "/s", "data": {}}', [], "a-1"),
+        (b'{"eventId": "e", "id": "a-1", "desicion": "hold"}', [], "a-1"),
+    ],
+    ids=range(4),
+)
+async def test_a_refusal_has_the_id_of_a_malformed_message(two, body, headers, approval):
+    bridge = await two.bridge(answer_strays=True)
+    await bridge.intake.take(Delivery(body, headers, position="t/0/1"), "bus")
+    [told] = await bridge.told()
+    assert (told["data"]["reason"], told["data"]["approvalId"]) == ("malformed", approval)
+    assert (told["causationid"], told["data"]["position"]) == (approval, "t/0/1")
 
 
 async def test_a_message_the_source_marks_as_unreadable_is_counted_and_acknowledged(two):
