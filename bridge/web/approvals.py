@@ -1,17 +1,20 @@
 """Votes over HTTP: accepted once they are in the journal, answered with their outcome."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import unquote_to_bytes
 
 from aiohttp import web
 
 from bridge.approvals.intake import Unauthorized
 from bridge.common.errors import Unavailable
 from bridge.common.signatures import HEADERS
+from bridge.common.spelling import marks_cloudevent
 from bridge.core.ids import safe_id
 from bridge.plugins import Delivery
-from bridge.policy.message import MalformedApproval, NotForUs
+from bridge.policy.attributes import matters
+from bridge.policy.message import MalformedApproval, NotForUs, claimed
 from bridge.policy.votes import LocalOutcome
 from bridge.web.access.authentication import CHALLENGE, SIGNED
 from bridge.web.access.middleware import CALLER
@@ -20,7 +23,8 @@ from bridge.web.problems import ProblemDetails
 
 routes = web.RouteTableDef()
 PATH = "/api/v1/approvals"
-_TYPES = ("application/json", "application/cloudevents+json")
+_JSON = re.compile(r"application/(?:[^/]+\+)?json")
+_BATCH = "application/cloudevents-batch+json"
 _STATUS = {"unauthorized": 403, "rate-limited": 429, "resource-required": 400}
 _ORIGIN, _RATE = "WebHook-Request-Origin", "WebHook-Request-Rate"
 
@@ -39,10 +43,10 @@ async def approve(request: web.Request) -> web.Response:
     try:
         outcomes = await take(delivery, caller.via, name)
     except (MalformedApproval, NotForUs) as error:
-        reason = {"reason": "malformed"}
+        reason = {"reason": "malformed", **_named(delivery)}
         raise ProblemDetails(400, f"This is not a valid approval: {error}.", more=reason) from None
     except Unauthorized as error:
-        reason = {"reason": "unauthorized"}
+        reason = {"reason": "unauthorized", **_named(delivery)}
         sentence = f"The signature does not prove the sender: {error}."
         raise ProblemDetails(401, sentence, more=reason, WWW_Authenticate=CHALLENGE) from None
     except Unavailable:
@@ -51,20 +55,30 @@ async def approve(request: web.Request) -> web.Response:
     return _answer(outcomes)
 
 
+def _named(delivery: Delivery) -> dict[str, str | None]:
+    """The id of a message that was not taken, if it has one."""
+    found = claimed(delivery.body, delivery.headers)
+    return {"approvalId": found and found[1]}
+
+
 def _headers(request: web.Request) -> list[tuple[str, bytes]]:
     """The headers that matter for an approval; attributes are percent-encoded over HTTP."""
-    if request.content_type not in _TYPES or "Content-Encoding" in request.headers:
-        raise ProblemDetails(415, f"An approval must be {' or '.join(_TYPES)}, and not compressed.")
-    found = []
-    for spelled, value in request.headers.items():
-        name = spelled.lower()
-        if name.startswith("ce-"):
-            found.append(
-                (name, unquote(value, errors="surrogateescape").encode(errors="surrogateescape"))
-            )
-        elif name in {"content-type", *HEADERS}:
-            found.append((name, value.encode(errors="surrogateescape")))
-    return found
+    if not _is_json(request) or "Content-Encoding" in request.headers:
+        raise ProblemDetails(415, "An approval must be one message in JSON, and not compressed.")
+    return [
+        (name.lower(), value.encode(errors="surrogateescape"))
+        if name.lower() in {"content-type", *HEADERS}
+        else (name.lower(), unquote_to_bytes(value.encode(errors="surrogateescape")))
+        for name, value in request.headers.items()
+        if matters(name)
+    ]
+
+
+def _is_json(request: web.Request) -> bool:
+    """Whether it says so. A binary CloudEvent may leave that out: its headers are a sign too."""
+    if not request.headers.get("Content-Type"):
+        return any(marks_cloudevent(name) for name in request.headers)
+    return bool(_JSON.fullmatch(request.content_type)) and request.content_type != _BATCH
 
 
 def _answer(outcomes: Sequence[LocalOutcome]) -> web.Response:

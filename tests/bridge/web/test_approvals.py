@@ -103,7 +103,7 @@ async def test_a_signature_by_a_known_key_needs_no_token(tmp_path):
         [found] = await cast(made)
         assert (found.approver, found.verified) == ("orders", True)
         status, body = await made.http.ask("POST", PATH, data=delivery.body + b" ", headers=headers)
-        assert (status, body["reason"]) == (401, "unauthorized")
+        assert (status, body["reason"], body["approvalId"]) == (401, "unauthorized", "w-1")
         status, _ = await made.http.ask("GET", "/api/v1/events", headers=headers)
         assert status == 401, "a signature opens no other authenticator"
 
@@ -125,6 +125,64 @@ async def test_a_cloudevent_is_taken_in_either_mode(tmp_path):
         assert "does not stop Azure" in found["outcomes"][0]["detail"]
         [standing] = await cast(made)
         assert standing.key == "/ö\x1fa-2"
+
+
+BINARY = {"ce-specversion": "1.0", "ce-id": "a-1", "ce-source": "/o", "ce-type": APPROVE}
+
+
+async def test_a_binary_cloudevent_needs_no_content_type(tmp_path):
+    async with context(tmp_path, dry_run=True) as (made, _):
+        bare = {"data": vote().encode(), "skip_auto_headers": ["Content-Type"]}
+        status, found = await made.http.ask("POST", PATH, headers={**OPS, **BINARY}, **bare)
+        assert (status, found["approvalId"]) == (202, "a-1")
+        status, _ = await made.http.ask("POST", PATH, headers=OPS, **bare)
+        assert status == 415
+
+
+@pytest.mark.parametrize("kind", ["application/vnd.orders+json", "application/ld+json; a=b"])
+async def test_any_json_of_an_application_is_json(tmp_path, kind):
+    async with context(tmp_path, dry_run=True) as (made, _):
+        assert (await post(made.http, vote(), {"Content-Type": kind}))[0] == 202
+        more = {**BINARY, "Content-Type": kind}
+        assert (await post(made.http, vote(), more))[1]["approvalId"] == "a-1"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{"specversion": "1.0"}, {"Spec-Version": "1.0", "id": "a-1"}, {"ce-id": "a-1"}, {"ce_x": "1"},
+     {"cloudEventsVersion": "0.1"}, {"type": APPROVE}],
+    ids=str,
+)  # fmt: skip
+async def test_a_header_with_a_sign_of_a_cloudevent_is_never_ignored(tmp_path, headers):
+    async with context(tmp_path) as (made, sent):
+        status, problem = await post(made.http, vote(), headers)
+        assert (status, problem["reason"], sent) == (400, "malformed", [])
+
+
+async def test_attributes_without_a_prefix_are_read(tmp_path):
+    async with context(tmp_path, dry_run=True) as (made, _):
+        bare = {name.removeprefix("ce-"): value for name, value in BINARY.items()}
+        status, found = await post(made.http, vote(), bare)
+        assert (status, found["approvalId"]) == (202, "a-1")
+
+
+@pytest.mark.parametrize("name", ["ce-type", "type"])
+async def test_another_cloudevent_of_ours_is_counted_and_not_taken(tmp_path, name):
+    async with context(tmp_path) as (made, sent):
+        more = {**BINARY, "ce-type": None, name: "azure.scheduledevents.scheduled.v1"}
+        more = {name: value for name, value in more.items() if value is not None}
+        status, _ = await post(made.http, vote(), more)
+        assert (status, sent) == (400, [])
+        assert made.runtime.status.approvals == {("dropped", "not-an-approval"): 1}
+
+
+async def test_a_malformed_vote_is_counted_and_answered_with_its_id(tmp_path):
+    async with context(tmp_path) as (made, _):
+        status, problem = await post(made.http, vote(desicion="hold"), BINARY)
+        assert (status, problem["reason"], problem["approvalId"]) == (400, "malformed", "a-1")
+        status, problem = await post(made.http, "?")
+        assert (status, problem["approvalId"]) == (400, None)
+        assert made.runtime.status.approvals == {("refused", "malformed"): 2}
 
 
 @pytest.mark.parametrize(
