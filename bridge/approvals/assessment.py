@@ -9,9 +9,11 @@ from bridge.approvals.publisher import Publisher
 from bridge.core.cloudevent import CloudEvent
 from bridge.core.state import State, Tracked
 from bridge.journal.grants import EventLife, GrantState, grant_of
+from bridge.journal.views import published
 from bridge.journal.votes import Receipt, born, early, is_crowded, votes, waiting
 from bridge.policy.allow import stale
-from bridge.policy.judge import Judgment, as_vote, judge, objection
+from bridge.policy.judge import Judgment, as_vote, judge
+from bridge.policy.seen import NEVER_CAME, Sighting, as_seen, unfit
 from bridge.policy.votes import (
     Given,
     LocalOutcome,
@@ -30,6 +32,8 @@ MOST_UNVERIFIED = 1000
 """How many votes of unverified names one event may have; verified votes have no limit."""
 EARLY = "early"
 _NO_VETO = "A hold does not stop Azure: the event still starts at notBefore."
+_EVENT_UNKNOWN = "this bridge has not seen such a scheduled event yet; the approval waits for it"
+_STATE_UNKNOWN = "this bridge does not know the state in seen yet; the approval waits"
 _ELSEWHERE = Refusal("not-approvable", "the event does not name this VM")
 _TOLD_ALREADY = Refusal(
     "not-approvable", "Azure has already accepted the approval, and it cannot be revoked"
@@ -72,34 +76,44 @@ class Assessor:
         if not self.publisher.concerns(known):
             return self._elsewhere(given)
         vote = as_vote(given, known.event, known.life, now)
-        found = refusal or await self._refusal(given, vote, known, now)
-        if found is not None:
+        here = await self._sighting(given, known, state, now)
+        found = (
+            refusal or unfit(given, vote, here, self.runtime.rules) or as_seen(vote, given, here)
+        )
+        if found is None:
+            found = NEVER_CAME if waited else await self._crowd(given, now)
+        if isinstance(found, Refusal):
             return self._refused(found, vote, known, now)
-        return await self.cast(vote, known, now)
+        if found is None:
+            return Assessment(Receipt(early=[given]), _waiting(given, _STATE_UNKNOWN))
+        return await self.cast(found, known, now)
 
     async def again(self, given: Given, state: State, now: datetime) -> Assessment:
-        """The answer to a repeated message: the same as before, while its vote counts."""
+        """The answer to a repeated message: the same as before, while it waits or counts."""
         key = given.approval.event_key
         known = state.tracked.get(key)
-        if known is None:
-            wait = [one.seen_as for _, one in await self.runtime.journal.run(early)]
-            told = _waiting(given) if given.seen_as in wait else _answer(given, _REPLAYED)
-            return Assessment(Receipt(), told)
-        cast, grant = await self._ballot((key, known.life))
+        cast, grant = await self._ballot((key, known.life if known else 0))
         mine = [vote for vote in cast if vote.key == given.approval.key]
-        if not any(vote.approver == given.approver for vote in mine):
-            return Assessment(Receipt(), _answer(given, _REPLAYED))
+        if known is None or not any(vote.approver == given.approver for vote in mine):
+            wait = [one.seen_as for _, one in await self.runtime.journal.run(early)]
+            told = _waiting(given, _STATE_UNKNOWN if known else _EVENT_UNKNOWN)
+            return Assessment(
+                Receipt(), told if given.seen_as in wait else _answer(given, _REPLAYED)
+            )
         found = self._judged(cast, known, now)
         return Assessment(Receipt(), self._stands(mine[0], known, found, grant), (key, known.life))
 
-    async def _refusal(
-        self, given: Given, vote: Vote, known: Tracked, now: datetime
-    ) -> Refusal | None:
-        refusal = objection(given, vote, known.event, self.runtime.rules)
-        if given.signed_at is None or (refusal and refusal.reason == "unauthorized"):
-            return refusal
-        begun = await self.runtime.journal.run(born)
-        return stale(given, now, since=known.since, born=begun, ahead=self._ahead()) or refusal
+    async def _sighting(
+        self, given: Given, known: Tracked, state: State, now: datetime
+    ) -> Sighting:
+        """What decides which state the approval is about."""
+        key, seen = known.event.key, (given.approval.seen or "").casefold()
+        begun, answered = await self.runtime.journal.run(
+            lambda store: (born(store), published(store, seen))
+        )
+        others = [one for name, one in state.tracked.items() if name != key]
+        last = state.ended.get(key)
+        return Sighting(known, now, others, last, answered, begun, self._ahead())
 
     def _ahead(self) -> timedelta:
         return timedelta(seconds=self.runtime.status.source.clock_skew or 0.0)
@@ -109,15 +123,16 @@ class Assessor:
     ) -> Assessment:
         """Assess an approval of an event that is over, not here yet, or never seen."""
         begun = await self.runtime.journal.run(born)
-        why = refusal or stale(given, now, born=begun, ahead=self._ahead())
+        named = given.approval.seen is not None  # whether that is so shows when the event appears
+        why = refusal or stale(given, now, born=begun, ahead=self._ahead(), named=named)
         if why is None and given.approval.event_key in state.ended:
             why = Refusal("expired", "the scheduled event is over")
         elif why is None and waited:
             why = Refusal("unknown-event", "this bridge has not seen such a scheduled event")
         elif why is None:
-            why = await self._crowd()
+            why = await self._crowd(given, now)
         if why is None:
-            return Assessment(Receipt(early=[given]), _waiting(given))
+            return Assessment(Receipt(early=[given]), _waiting(given, _EVENT_UNKNOWN))
         told = Outcome(
             "refused",
             given.approval.event_key,
@@ -127,8 +142,9 @@ class Assessor:
         )
         return Assessment(Receipt(events=self.publisher.stray(told, now)), _answer(given, why))
 
-    async def _crowd(self) -> Refusal | None:
-        if len(await self.runtime.journal.run(waiting)) < MOST_WAITING:
+    async def _crowd(self, given: Given, now: datetime) -> Refusal | None:
+        """Why it cannot wait; one that waits already can."""
+        if given.at < now or len(await self.runtime.journal.run(waiting)) < MOST_WAITING:
             return None
         return Refusal(
             "rate-limited", f"{MOST_WAITING} approvals are already waiting for their events"
@@ -260,7 +276,6 @@ def _answer(given: Given, why: Refusal) -> LocalOutcome:
     return LocalOutcome(approval.event_key, "refused", approval.id, why.reason, why.detail)
 
 
-def _waiting(given: Given) -> LocalOutcome:
+def _waiting(given: Given, why: str) -> LocalOutcome:
     approval = given.approval
-    why = "this bridge has not seen such a scheduled event yet; the approval waits for it"
     return LocalOutcome(approval.event_key, "pending", approval.id, EARLY, why)

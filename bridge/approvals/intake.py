@@ -14,6 +14,7 @@ from bridge.approvals.publisher import Publisher
 from bridge.approvals.verification import Proof, Verifier
 from bridge.common.errors import Unavailable
 from bridge.core.cloudevent import CloudEvent
+from bridge.core.state import Tracked
 from bridge.journal import Journal
 from bridge.journal.drills import open_to_votes
 from bridge.journal.grants import EventLife, grant_of
@@ -58,6 +59,8 @@ class Intake:
     assessor: Assessor = field(init=False)
     _verifier: Verifier = field(default_factory=Verifier)
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _looked: dict[int, Tracked | None] = field(default_factory=dict)
+    """The event, as it was when a waiting approval was last assessed."""
 
     def __post_init__(self) -> None:
         self.assessor = Assessor(self.runtime, self.publisher)
@@ -116,24 +119,29 @@ class Intake:
         return journal
 
     async def _settle(self, now: datetime) -> datetime | None:
-        """Turn early approvals into votes if their event appeared, into strays if time is up."""
+        """Turn early approvals into votes if their event or state appeared, or time is up."""
         journal = self.runtime.journal
         early = await journal.run(waiting)
         if not early:
             return None
-        state, still = await journal.run(open_to_votes), []
+        state, still = await journal.run(open_to_votes), dict[int, datetime]()
         for number, event, at in early:
             until = at + timedelta(seconds=self.runtime.config.approvals.early_grace)
-            if event not in state.tracked and now < until:
-                still.append(until)
+            known = state.tracked.get(event)
+            if now < until and (known is None or self._looked.get(number) == known):
+                still[number] = until
                 continue
             given = await journal.run(partial(early_one, number=number))
-            assessed = await self.assessor.assess(given, state, now, waited=True)
-            stray = None if assessed.event or event in state.tracked else given
+            assessed = await self.assessor.assess(given, state, now, waited=now >= until)
+            if assessed.receipt.early:
+                still[number], self._looked[number] = until, known
+                continue
+            stray = None if assessed.event or known else given
             settled = (number, assessed.receipt, self.runtime.clock.timestamp(), stray)
             await journal.durably(lambda store, settled=settled: end_wait(store, *settled))  # type: ignore[misc]  # mypy cannot infer a lambda's default
             journal.announce()
-        return min(still, default=None)
+        self._looked = {number: self._looked.get(number) for number in still}
+        return min(still.values(), default=None)
 
     async def _receipt(
         self, delivery: Delivery, via: str, now: datetime, *, must_sign: bool

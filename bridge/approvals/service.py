@@ -36,9 +36,14 @@ class ApprovalService:
         runtime.take_local = self.intake.take_local
 
     async def vote_for_sink(self, event: CloudEvent, sink: str) -> None:
-        """A sink's `then: approve`: this VM's vote, once for each CloudEvent."""
+        """A sink's `then: approve`: this VM's vote on what it got, once for each CloudEvent."""
         mine = self.runtime.identity.vm_name
         if mine is None:
             raise Unavailable("the bridge does not accept approvals yet")
-        said = {"eventId": event.data["eventId"], "resource": mine, "id": f"{sink}:{event.id}"}
+        said = {
+            "eventId": event.data["eventId"],
+            "resource": mine,
+            "seen": event.id,
+            "id": f"{sink}:{event.id}",
+        }
         await self.intake.take_local(Delivery(json.dumps(said).encode()), SINK, f"sink:{sink}")

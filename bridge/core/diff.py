@@ -8,7 +8,7 @@ from typing import Any
 from bridge.core.cloudevent import TransitionKind
 from bridge.core.ids import digest, number, timestamp
 from bridge.core.model import SCHEDULED, STARTED, Document, ScheduledEvent
-from bridge.core.state import Ended, Facts, State, Step, Tracked, Transition
+from bridge.core.state import Ended, Facts, PastState, State, Step, Tracked, Transition
 
 SETTLING = timedelta(minutes=5)
 """How long a missing event proves nothing, once the service may be enabling itself again."""
@@ -16,6 +16,9 @@ SILENCE = timedelta(hours=24)
 """Azure disables the service after a gap this long."""
 REMEMBERED = timedelta(days=30)
 """How long the end of an event is remembered, so that its return is a new life."""
+
+MOST_STATES = 20
+"""How many states of one life are remembered."""
 
 _ENDED = frozenset({"completed", "canceled", "cancelled"})
 
@@ -106,13 +109,35 @@ def _present(
     if known is None:
         last = before.ended.get(event.key)
         event = replace(event, status=_status(event))
-        known = Tracked(event, life=last.life + 1 if last else 1, affected=affected)
-        return _first(known, facts)
+        life = last.life + 1 if last else 1
+        known = Tracked(event, life=life, affected=affected, watched=facts.watching)
+        return _first(_remembering(known, facts.now), facts)
+    known = with_past(known, facts.now)
     now = replace(known, event=_merge(known.event, event), affected=affected)
-    now = replace(now, missing_since=None, booted=False)
+    now = _remembering(replace(now, missing_since=None, booted=False), facts.now)
     if not known.announced:
         return _first(now, facts)
     return _again(known, now, facts)
+
+
+def with_past(known: Tracked, now: datetime) -> Tracked:
+    """With its present state, if none is remembered: it is new, or an older journal kept none."""
+    if known.past:
+        return known
+    alone = known.since is not None and len(known.states) <= 1
+    return _remembering(known, known.since if alone and known.since else now)
+
+
+def _remembering(known: Tracked, now: datetime) -> Tracked:
+    """With its present state as the last of those it had; *now* is when that was first seen."""
+    event, state = known.event, digest(known.event)
+    if known.past and known.past[-1].digest == state:
+        return known
+    # After the clock was set back, no earlier state may seem to be in the future.
+    past = [replace(one, since=min(one.since, now)) for one in known.past]
+    past.append(PastState(state, now, event.event_type, event.resources, event.not_before))
+    watched = known.watched and len(past) <= MOST_STATES
+    return replace(known, past=tuple(past[-MOST_STATES:]), watched=watched)
 
 
 def _merge(old: ScheduledEvent, new: ScheduledEvent) -> ScheduledEvent:

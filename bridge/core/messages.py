@@ -47,6 +47,7 @@ def transition(
     data = {
         **pending(replace(event, status=_STATUS[what]), observer, now),
         "rank": _RANK[what],
+        "life": happened.life,
         "previousStatus": happened.previous_status,
         "approvable": what in {"scheduled", "updated"},
         "terminal": what == "started" and event.event_type.casefold() in _FINAL,
@@ -71,7 +72,7 @@ def transition(
 
 
 def pending(event: ScheduledEvent, observer: Observer, now: datetime) -> dict[str, Any]:
-    """What Azure says about a scheduled event, with the time left."""
+    """What Azure says about a scheduled event, with the time left and the name of its state."""
     waiting = event.status == SCHEDULED and event.not_before is not None
     due = event.not_before
     return {
@@ -86,6 +87,7 @@ def pending(event: ScheduledEvent, observer: Observer, now: datetime) -> dict[st
         "description": event.description,
         "eventSource": event.event_source,
         "durationInSeconds": number(event.duration),
+        "state": digest(event),
     }
 
 
@@ -144,7 +146,7 @@ def source(
         "clockSkewSeconds": about.clock_skew,
         "journal": about.journal,
         "pending": [
-            {**pending(entry.event, observer, now), "drill": entry.drill}
+            {**pending(entry.event, observer, now), "life": entry.life, "drill": entry.drill}
             for entry in known
             if entry.announced
         ],

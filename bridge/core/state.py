@@ -13,10 +13,27 @@ REHEARSED = 0
 
 
 @dataclass(frozen=True, slots=True)
+class PastState:
+    """A state that a scheduled event had here, and from when on; it ends when the next begins.
+
+    `digest` is the state's name in `data.state`, and the rest is what decides whether another
+    state is worse.
+    """
+
+    digest: str
+    since: datetime
+    event_type: str
+    resources: tuple[str, ...]
+    not_before: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
 class Tracked:
     """A pending scheduled event as last seen, and what we have published about it.
 
-    `since` is when it was first announced in this life.
+    `since` is when it was first announced in this life. `past` are its states in this life, the
+    present one last. `watched` says that they are all that it had: we were polling when it
+    appeared, and have forgotten none.
     """
 
     event: ScheduledEvent
@@ -27,6 +44,8 @@ class Tracked:
     missing_since: datetime | None = None
     booted: bool = False
     since: datetime | None = None
+    past: tuple[PastState, ...] = ()
+    watched: bool = False
 
     @property
     def drill(self) -> bool:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bridge.platform import private_file
 
-VERSION = 5
+VERSION = 6
 
 _MIGRATIONS = {
     1: """
@@ -87,6 +87,9 @@ _MIGRATIONS = {
         event TEXT PRIMARY KEY, open INTEGER NOT NULL, at REAL NOT NULL, body TEXT NOT NULL
     ) WITHOUT ROWID;
     CREATE UNIQUE INDEX drill_open ON drill(open) WHERE open = 1;
+    """,
+    6: """
+    -- From here on, the body of `tracked` has the states that an event had in its life.
     """,
 }
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from bridge.core.cloudevent import CloudEvent, full_type
 from bridge.core.model import ScheduledEvent
-from bridge.core.state import Ended, State, Tracked
+from bridge.core.state import Ended, PastState, State, Tracked
 from bridge.journal.schema import Corrupt
 
 Then = Callable[[sqlite3.Connection], object]
@@ -34,12 +34,20 @@ def decode_tracked(text: str) -> Tracked:
     not_before = event.pop("not_before")
     resources = tuple(event.pop("resources"))
     missing, since = body.pop("missing_since"), body.pop("since", None)
+    past = tuple(_past(one) for one in body.pop("past", ()))
     return Tracked(
         event=ScheduledEvent(not_before=moment(not_before), resources=resources, **event),
         missing_since=moment(missing),
         since=moment(since),
+        past=past,
         **body,
     )
+
+
+def _past(body: dict[str, Any]) -> PastState:
+    since, not_before = datetime.fromisoformat(body.pop("since")), moment(body.pop("not_before"))
+    resources = tuple(body.pop("resources"))
+    return PastState(since=since, not_before=not_before, resources=resources, **body)
 
 
 def moment(text: str | None) -> datetime | None:

@@ -28,6 +28,13 @@ def position(store: Store, event_id: str) -> int | None:
     return int(found[0]) if found else None
 
 
+def published(store: Store, event_id: str) -> CloudEvent | None:
+    """The CloudEvent with this id, if it is still in the outbox."""
+    sql = "SELECT id, type, key, body FROM outbox WHERE id = ?"
+    found = store.connection.execute(sql, (event_id,)).fetchone()
+    return CloudEvent(*found) if found else None
+
+
 def head(store: Store) -> tuple[int, str | None]:
     """The newest row and its CloudEvent's id: a stream that starts now follows them."""
     found = store.connection.execute(

@@ -24,7 +24,8 @@ class Delivery:
     `checkpoint` is a name and a value that the journal stores in the same transaction, for a source
     that resumes where it stopped; `position` is the message's position in a log, if it has one.
     `log` names that log, so that positions in two logs are never compared: source, cluster, topic
-    and partition. `recorded` is when the broker recorded the message, if it says so.
+    and partition. `recorded` is when the broker recorded the message, if it says so; without
+    a log, it is a time of our own clock before which the message was not received.
     `unread` is why it must not be read, such as "retained": it is counted under that name and
     dropped.
     """

@@ -165,12 +165,14 @@ def stale(
     since: datetime | None = None,
     born: datetime | None = None,
     ahead: timedelta = timedelta(),
+    ended: datetime | None = None,
+    named: bool = False,
 ) -> Refusal | None:
     """Why a signed vote is too old or too new; *since* is when its event was announced.
 
     Over HTTP, it must have been signed just now. On a bus, it may have waited for us, but must not
-    be older than the event's announcement, or than this journal, which detects replays. Our clock
-    is *ahead* by that many seconds.
+    be older than the event's announcement, or than the end of its previous life. *named* says that
+    it names a state of the event. Our clock is *ahead* by that many seconds.
     """
     signed = given.signed_at
     if signed is None:
@@ -179,8 +181,20 @@ def stale(
         return Refusal("unauthorized", "it was signed in the future; the clocks differ too much")
     if given.local and signed < given.at - ahead - TOLERANCE:
         return Refusal("unauthorized", "it was signed more than 5 minutes ago")
+    if ended is not None and signed <= ended:
+        return Refusal("replayed", "it was signed in an earlier life of the scheduled event")
     if born is not None and signed < born.replace(microsecond=0) - ahead:
-        return Refusal("replayed", "it was signed before this bridge's journal was created")
-    if since is not None and signed < since - TOLERANCE:
-        return Refusal("replayed", "it was signed before the scheduled event was announced")
-    return None
+        counts, why = _outlives(given, named=named), "this bridge's journal was created"
+    else:
+        counts = since is None or signed >= since - TOLERANCE
+        why = "the scheduled event was announced"
+    return None if counts else Refusal("replayed", f"it was signed before {why}")
+
+
+def _outlives(given: Given, *, named: bool) -> bool:
+    """Whether it counts in a journal that is newer, and cannot tell whether it comes again.
+
+    An approval does if it names the state. So must a hold, which may have followed it.
+    """
+    decision = given.approval.decision
+    return decision == "hold" or (decision == "approve" and named)

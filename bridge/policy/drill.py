@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal
 
+from bridge.core.diff import with_past
 from bridge.core.model import SCHEDULED, STARTED, ScheduledEvent
 from bridge.core.state import REHEARSED, Tracked, Transition
 from bridge.policy.allow import Allow, matches
@@ -69,7 +70,8 @@ class Drill:
 
 def tracked(event: ScheduledEvent, vm_name: str | None, now: datetime) -> Tracked:
     affected = event.names(vm_name) if vm_name else None
-    return Tracked(event, life=REHEARSED, announced=True, affected=affected, since=now)
+    known = Tracked(event, REHEARSED, announced=True, affected=affected, since=now, watched=True)
+    return with_past(known, now)
 
 
 def count(drill: Drill, judgment: Judgment, rules: Rules) -> DrillVotes:
