@@ -189,6 +189,16 @@ async def test_an_unknown_state_waits_and_counts_when_it_comes(one):
     assert len(one.posts()) == 1
 
 
+async def test_a_vote_that_waits_for_its_state_survives_a_kill(one):
+    bridge = await watching(one)
+    known = (await bridge.journal.load()).tracked[event_id(one)].event
+    await bridge.hear(event_id(one), seen=digest(replace(known, event_type="Reboot")))
+    one.world.update("e", type="Reboot")
+    after_the_kill = await one.bridge()
+    await after_the_kill.consider()
+    assert len(one.posts()) == 1
+
+
 async def test_a_state_that_stays_unknown_is_superseded(one):
     bridge = await watching(one)
     await bridge.hear(event_id(one), seen="0" * 64, id="a-1")

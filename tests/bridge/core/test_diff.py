@@ -18,6 +18,10 @@ from support.world import (
     words,
 )
 
+from bridge.core.diff import MOST_STATES, with_past
+from bridge.core.ids import digest
+from bridge.core.state import Tracked
+
 EVENT = scheduled_event()
 MINUTE = timedelta(minutes=1)
 
@@ -266,3 +270,91 @@ def test_a_restart_alone_gives_nothing():
     world.restart()
 
     assert world.see(EVENT, started(scheduled_event("B"))) == []
+
+
+# --- the states that an event had ---------------------------------------------------------------
+
+
+def past(world: World) -> list[tuple[str, Any]]:
+    [known] = world.state.tracked.values()
+    return [(one.event_type, one.since) for one in known.past]
+
+
+def test_the_states_of_an_event_are_remembered_from_when_they_were_first_seen():
+    world = World()
+    world.see()
+    for kind in ("Freeze", "Freeze", "Reboot"):
+        world.see(replace(EVENT, event_type=kind))
+
+    [known] = world.state.tracked.values()
+    assert past(world) == [("Freeze", NOON + 2 * SECOND), ("Reboot", NOON + 4 * SECOND)]
+    assert [one.digest for one in known.past] == [
+        digest(replace(EVENT, event_type=kind)) for kind in ("Freeze", "Reboot")
+    ]
+    assert known.watched
+
+
+def test_states_survive_a_restart_and_those_of_an_event_that_was_not_announced_count_too():
+    world = World()
+    world.see(replace(EVENT, resources=(OTHER,)))
+    world.restart()
+    [found] = world.see(EVENT)
+
+    [known] = world.state.tracked.values()
+    assert found.what == "scheduled"
+    assert [one.resources for one in known.past] == [(OTHER,), (ME, OTHER)]
+
+
+def test_an_event_that_appeared_while_nobody_looked_was_not_watched():
+    world = World(watching=False)
+    world.see(EVENT)
+
+    [known] = world.state.tracked.values()
+    assert not known.watched
+
+
+def test_only_so_many_states_are_remembered_and_that_some_are_forgotten_too():
+    world = World()
+    world.see()
+    for number in range(MOST_STATES + 1):
+        world.see(replace(EVENT, description=str(number)))
+
+    [known] = world.state.tracked.values()
+    assert len(known.past) == MOST_STATES
+    assert known.past[-1].digest == digest(known.event)
+    assert not known.watched
+
+
+def test_after_the_clock_was_set_back_no_state_seems_to_be_in_the_future():
+    world = World()
+    world.see(replace(EVENT, event_type="Freeze"))
+    world.see(EVENT, after=-MINUTE)
+
+    assert past(world) == [("Freeze", world.facts.now), ("Reboot", world.facts.now)]
+
+
+@pytest.mark.parametrize(("states", "since"), [({"a": 1}, NOON), ({"a": 1, "b": 1}, NOON + MINUTE)])
+def test_an_older_journal_tells_since_when_only_if_there_was_one_state(states, since):
+    known = Tracked(EVENT, announced=True, since=NOON, states=states)
+
+    [state] = with_past(known, NOON + MINUTE).past
+    assert (state.digest, state.since) == (digest(EVENT), since)
+
+
+def test_what_an_older_journal_knew_is_the_state_before_the_next_one():
+    world = World()
+    world.see(EVENT)
+    [(key, known)] = world.state.tracked.items()
+    world.state = replace(world.state, tracked={key: replace(known, past=())})
+    world.see(replace(EVENT, event_type="Terminate"), after=MINUTE)
+
+    assert [kind for kind, _ in past(world)] == ["Reboot", "Terminate"]
+
+
+def test_a_new_life_begins_without_the_states_of_the_last_one():
+    world = World()
+    world.see(replace(EVENT, event_type="Freeze"))
+    world.see()
+    world.see(EVENT)
+
+    assert [kind for kind, _ in past(world)] == ["Reboot"]

@@ -3,6 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.world import NOON, SECOND, scheduled_event, started
 
+from bridge.core.diff import with_past
 from bridge.core.model import writable
 from bridge.core.state import Tracked
 from bridge.journal.store import decode_tracked, encode_tracked, moment
@@ -26,6 +27,7 @@ json_values = st.recursive(
             missing_since=NOON + SECOND / 7,
             booted=True,
         ),
+        with_past(Tracked(scheduled_event(), since=NOON, watched=True), NOON),
     ],
 )
 def test_what_is_tracked_comes_back_as_it_was(known: Tracked):

@@ -39,6 +39,12 @@ def test_a_stream_reads_on_after_the_row_that_it_had(store):
     assert views.position(store, "nothing") is None
 
 
+def test_a_cloudevent_is_found_by_its_id(store):
+    store.append([about("A", 1), about("B", 1)], NOW)
+    assert views.published(store, "B/1") == about("B", 1)
+    assert views.published(store, "B/2") is None
+
+
 def test_the_head_of_a_journal_without_rows_is_the_last_number_assigned(store):
     store.append([about("A")], NOW)
     seq, _ = views.head(store)

@@ -197,6 +197,35 @@ def test_a_vote_signed_before_the_journal_was_created_may_be_a_replay():
     assert found.reason == "replayed"
 
 
+@pytest.mark.parametrize(
+    ("decision", "named", "reason"),
+    [
+        ("approve", False, "replayed"),
+        ("approve", True, None),
+        ("hold", False, None),
+        ("release", True, "replayed"),
+    ],
+)
+def test_in_a_newer_journal_a_hold_counts_and_an_approval_that_names_the_state(
+    decision, named, reason
+):
+    older = given(NOON - NOTICE)
+    said = replace(older, approval=replace(older.approval, decision=decision))
+    found = stale(said, NOON, born=NOON - SECOND, since=NOON, named=named)
+    assert (found and found.reason) == reason
+
+
+@pytest.mark.parametrize(
+    ("signed", "reason"),
+    [(NOON - 2 * SECOND, "replayed"), (NOON - SECOND, "replayed"), (NOON, None)],
+)
+@pytest.mark.parametrize("decision", ["approve", "hold", "release"])
+def test_the_tolerance_does_not_reach_into_another_life(signed, reason, decision):
+    said = replace(given(signed), approval=replace(given(signed).approval, decision=decision))
+    found = stale(said, NOON, since=NOON + SECOND, ended=NOON - SECOND, named=True)
+    assert (found and found.reason) == reason
+
+
 def test_our_clock_may_be_wrong_when_azure_shows_by_how_much():
     hour = timedelta(hours=1)
     late = given(NOON - hour, local=True)
