@@ -34,6 +34,7 @@ EARLY = "early"
 _NO_VETO = "A hold does not stop Azure: the event still starts at notBefore."
 _EVENT_UNKNOWN = "this bridge has not seen such a scheduled event yet; the approval waits for it"
 _STATE_UNKNOWN = "this bridge does not know the state in seen yet; the approval waits"
+_BEING_TOLD = "Azure is being told: this hold stops no request on its way, only further ones."
 _ELSEWHERE = Refusal("not-approvable", "the event does not name this VM")
 _TOLD_ALREADY = Refusal(
     "not-approvable", "Azure has already accepted the approval, and it cannot be revoked"
@@ -190,7 +191,7 @@ class Assessor:
         found = self._judged(cast, known, now)
         receipt = Receipt(
             votes=[vote],
-            events=self._recorded(vote, known, found, now),
+            events=self._recorded(vote, known, found, now, told),
             duties=self._duties(known, found),
         )
         return Assessment(receipt, self._stands(vote, known, found, told), event)
@@ -217,9 +218,7 @@ class Assessor:
             return _told(vote, "granted")
         if self._is_enough(known, found):
             return _told(vote, "pending")
-        return replace(
-            _told(vote, "recorded"), detail=_NO_VETO if vote.decision == "hold" else None
-        )
+        return replace(_told(vote, "recorded"), detail=_remark(vote, told))
 
     def _refused(self, why: Refusal, vote: Vote, known: Tracked, now: datetime) -> Assessment:
         told = Outcome(
@@ -235,24 +234,36 @@ class Assessor:
         return Assessment(Receipt(events=said), _told(vote, "refused", why))
 
     def _recorded(
-        self, vote: Vote, known: Tracked, found: Judgment, now: datetime
+        self,
+        vote: Vote,
+        known: Tracked,
+        found: Judgment,
+        now: datetime,
+        told: GrantState | None,
     ) -> list[CloudEvent]:
         """`approval.recorded`, unless this vote is the one that satisfies the policy."""
         if self._is_enough(known, found):
             return []
         rules = self.runtime.rules_for(known)
-        told = Outcome(
+        said = Outcome(
             "recorded",
             vote.event_key,
             cause_of(vote),
             known,
             found,
             str(rules.require),
-            detail=_NO_VETO if vote.decision == "hold" else None,
+            detail=_remark(vote, told),
             dry_run=rules.dry_run,
             would_grant=found.satisfied,
         )
-        return self.publisher.answer(told, known, now, local=vote.local)
+        return self.publisher.answer(said, known, now, local=vote.local)
+
+
+def _remark(vote: Vote, told: GrantState | None) -> str | None:
+    """What a hold cannot stop."""
+    if vote.decision != "hold":
+        return None
+    return f"{_BEING_TOLD} {_NO_VETO}" if told == "asked" else _NO_VETO
 
 
 def _superfluous(vote: Vote, standing: Vote | None, told: GrantState | None) -> Refusal | None:

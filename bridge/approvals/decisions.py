@@ -10,13 +10,13 @@ from bridge.approvals.automation import Automation
 from bridge.approvals.intake import Intake
 from bridge.approvals.outcomes import Outcome, cause_of
 from bridge.approvals.publisher import Publisher
-from bridge.approvals.start_requests import Due, StartRequests
+from bridge.approvals.start_requests import StartRequests
 from bridge.core.model import STARTED
 from bridge.core.state import State, Tracked
 from bridge.journal.drills import open_to_votes
 from bridge.journal.grants import EventLife, GrantState, undecided, withdraw
 from bridge.journal.votes import forget, lapse, votes
-from bridge.policy.judge import Judgment, judge
+from bridge.policy.judge import judge
 from bridge.policy.votes import AUTO, Vote, lapsed
 from bridge.runtime.runtime import Runtime
 
@@ -65,8 +65,7 @@ class Decisions:
         if found := await journal.run(undecided):
             state = await journal.load()  # announced by Azure, so not a drill
             looked = [await self._look(event, told, state) for event, told in found]
-            wait = await self.start_requests.tell([one for one in looked if one is not None], state)
-            self._again_in(wait)
+            self._again_in(await self.start_requests.tell([one for one in looked if one]))
         if self.runtime.clock.monotonic() >= self._tidy_at:
             self._tidy_at = self.runtime.clock.monotonic() + _TIDY
             await journal.durably(lambda store: forget(store, self.runtime.clock.now() - KEPT))
@@ -79,23 +78,25 @@ class Decisions:
         if seconds is not None:
             self._wake_at = min(self._wake_at, self.runtime.clock.monotonic() + seconds)
 
-    async def _look(self, event: EventLife, told: GrantState | None, state: State) -> Due | None:
+    async def _look(
+        self, event: EventLife, told: GrantState | None, state: State
+    ) -> EventLife | None:
         """Decide whether to notify Azure now about one event that has votes."""
         known = state.tracked.get(event[0])
         cast = await self.runtime.journal.run(lambda store: votes(store, *event))
         if known is None or known.life != event[1] or known.event.status == STARTED:
-            if told == "due":
+            if told is not None:
                 await self.start_requests.missed(event, cast, known)
             return None
         if known.missing_since is not None:
             return None
         standing = await self._lapse(known, cast)
-        rules = self.runtime.rules
-        judgment = judge(known.event, standing, rules, self.runtime.clock.now())
+        judgment = judge(known.event, standing, self.runtime.rules, self.runtime.clock.now())
         self._again_at(judgment.until)
-        if judgment.satisfied and not rules.dry_run and self.publisher.concerns(known):
-            return Due(known, judgment) if self._is_our_turn(known, judgment) else None
-        if told == "due":
+        turn = self.start_requests.our_turn(known, judgment)
+        if turn is not None:
+            return event if self._has_come(turn, event) else None
+        if told is not None:
             await self.runtime.journal.durably(lambda store: withdraw(store, event))
         return None
 
@@ -130,18 +131,12 @@ class Decisions:
         self.runtime.journal.announce()
         return [vote for vote in cast if vote not in gone]
 
-    def _is_our_turn(self, known: Tracked, judgment: Judgment) -> bool:
+    def _has_come(self, turn: datetime, event: EventLife) -> bool:
         """Whether we act now; not before the wait after the last failure is over."""
-        mine = self.publisher.place(known, judgment)
-        if mine is None or judgment.since is None:
+        if self.runtime.clock.now() < turn:
+            self._again_at(turn)
             return False
-        due = judgment.since + mine * self.runtime.rules.takeover_after
-        if (
-            mine and self.runtime.clock.now() < due
-        ):  # the leading bridge does not wait, even if the clock was set back
-            self._again_at(due)
-            return False
-        if wait := self.start_requests.wait((known.event.key, known.life)):
+        if wait := self.start_requests.wait(event):
             self._again_in(wait)
             return False
         return True

@@ -50,15 +50,16 @@ class _Message:
 class Intake:
     """Takes approvals one at a time, in the order of arrival.
 
-    A local caller waits up to *patience* seconds for Azure's answer.
+    A local caller waits up to *patience* seconds for Azure's answer. `voting` is locked while a
+    vote is assessed and recorded.
     """
 
     runtime: Runtime
     publisher: Publisher
     patience: float = 2.0
     assessor: Assessor = field(init=False)
+    voting: asyncio.Lock = field(default_factory=asyncio.Lock)
     _verifier: Verifier = field(default_factory=Verifier)
-    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     _looked: dict[int, Tracked | None] = field(default_factory=dict)
     """The event, as it was when a waiting approval was last assessed."""
 
@@ -71,7 +72,7 @@ class Intake:
         Raises `Unavailable` while the journal cannot be written: it must be delivered again.
         """
         journal = self._writable()
-        async with self._lock:
+        async with self.voting:
             now = self.runtime.clock.now()
             await self._settle(now)
             receipt = await self._receipt(delivery, via, now, must_sign=must_sign)
@@ -92,7 +93,7 @@ class Intake:
         if identity is not None and via == HTTP:
             identity = named(self.runtime.rules.allow, identity)
         delivery = replace(delivery, identity=identity or delivery.identity)
-        async with self._lock:
+        async with self.voting:
             now = self.runtime.clock.now()
             await self._settle(now)
             message = self._opened_locally(delivery)
@@ -109,7 +110,7 @@ class Intake:
 
     async def settle(self) -> datetime | None:
         """Assess waiting approvals again; return when the wait of the next one ends."""
-        async with self._lock:
+        async with self.voting:
             return await self._settle(self.runtime.clock.now())
 
     def _writable(self) -> Journal:

@@ -29,7 +29,7 @@ class ApprovalService:
     def __post_init__(self) -> None:
         runtime, publisher = self.runtime, Publisher(self.runtime)
         self.intake = Intake(runtime, publisher)
-        start_requests = StartRequests(runtime, publisher, self.azure)
+        start_requests = StartRequests(runtime, publisher, self.azure, self.intake.voting)
         automation = Automation(runtime, publisher, self.intake.assessor)
         self.decisions = Decisions(runtime, publisher, self.intake, automation, start_requests)
         self.listeners = Listeners(runtime, self.intake)

@@ -1,9 +1,13 @@
-"""Notifies Azure: one POST for all that is due, repeated until accepted, and its result."""
+"""Notifies Azure: one POST for all that is due, repeated until accepted, and its result.
 
+What is sent is decided at the last moment: see `StartRequests._last_look`.
+"""
+
+import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 from bridge.approvals.outcomes import Outcome, cause_of
@@ -11,9 +15,11 @@ from bridge.approvals.publisher import Publisher
 from bridge.common.supervise import backoff
 from bridge.core.model import STARTED, ScheduledEvent
 from bridge.core.state import State, Tracked
-from bridge.journal.grants import EventLife, GrantState, mark
-from bridge.metadata.answers import OUTDATED, Accepted, SourceProblem
-from bridge.policy.judge import Judgment
+from bridge.journal.grants import EventLife, GrantState, ask, grant_of, mark
+from bridge.journal.store import Store
+from bridge.journal.votes import votes
+from bridge.metadata.answers import OUTDATED, WITHDRAWN, Accepted, SourceProblem
+from bridge.policy.judge import Judgment, judge
 from bridge.policy.votes import Vote
 from bridge.runtime.runtime import Runtime
 
@@ -21,14 +27,19 @@ log = logging.getLogger(__name__)
 
 MOST_AT_ONCE = 100
 _LONGEST_BACKOFF = 5.0
+_UNREAD = 1.0
+"""When to try again if no document was read yet: one without news does not wake us."""
+_AT_ONCE = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
-    """A scheduled event about which we must notify Azure now; never a drill."""
+class Asked:
+    """A scheduled event that Azure is asked to start, as the last look found it; never a drill."""
 
     known: Tracked
     judgment: Judgment
+    policy: str
+    at: datetime
 
     def __post_init__(self) -> None:
         if self.known.drill:
@@ -43,9 +54,9 @@ class Azure(Protocol):
     """The way to the metadata service."""
 
     async def approve(
-        self, event_ids: Sequence[str], incarnation: int | str | None, /
+        self, choose: Callable[[int | str | None], Awaitable[Sequence[str]]], /
     ) -> Accepted | SourceProblem:
-        """Tell Azure that these events may start, if its document has not changed."""
+        """Tell Azure that events may start: those that *choose* names when the request leaves."""
 
     def read_again(self) -> None:
         """Have the document read again soon."""
@@ -53,11 +64,16 @@ class Azure(Protocol):
 
 @dataclass(slots=True)
 class StartRequests:
-    """Sends StartRequests, and remembers earlier attempts."""
+    """Sends StartRequests, and remembers earlier attempts.
+
+    `voting` is locked while a vote is assessed and recorded. The last look locks it too, so that
+    each vote is either counted by it or knows that it came too late.
+    """
 
     runtime: Runtime
     publisher: Publisher
     azure: Azure
+    voting: asyncio.Lock = field(default_factory=asyncio.Lock)
     _tries: dict[EventLife, tuple[int, float]] = field(default_factory=dict)
 
     def wait(self, event: EventLife) -> float:
@@ -65,39 +81,109 @@ class StartRequests:
         _, retry_at = self._tries.get(event, (0, 0.0))
         return max(0.0, retry_at - self.runtime.clock.monotonic())
 
-    async def tell(self, due: Sequence[Due], state: State) -> float | None:
+    def our_turn(self, known: Tracked, judgment: Judgment) -> datetime | None:
+        """From when on we act on a judgment; None if we never do.
+
+        The leading bridge does not wait, even if the clock was set back.
+        """
+        if not judgment.satisfied or self.runtime.rules_for(known).dry_run:
+            return None
+        mine = self.publisher.place(known, judgment)
+        if mine is None or judgment.since is None or not self.publisher.concerns(known):
+            return None
+        return judgment.since + mine * self.runtime.rules.takeover_after if mine else _AT_ONCE
+
+    async def tell(self, due: Sequence[EventLife]) -> float | None:
         """POST what is due, in one request if possible; return seconds until the next attempt."""
         waits = [
-            await self._tell(due[start : start + MOST_AT_ONCE], state)
+            await self._tell(due[start : start + MOST_AT_ONCE])
             for start in range(0, len(due), MOST_AT_ONCE)
         ]
         return min((wait for wait in waits if wait is not None), default=None)
 
-    async def _tell(self, due: Sequence[Due], state: State) -> float | None:
+    async def _tell(self, due: Sequence[EventLife]) -> float | None:
         await self._mark_due(due)
-        answer = await self.azure.approve(
-            [one.known.event.event_id for one in due], state.incarnation
-        )
+        asked: dict[EventLife, Asked] = {}
+
+        async def choose(incarnation: int | str | None) -> list[str]:
+            asked.update(await self._last_look(due, incarnation))
+            return [one.known.event.event_id for one in asked.values()]
+
+        answer = await self.azure.approve(choose)
         if isinstance(answer, Accepted):
-            for one in due:
+            for one in asked.values():
                 await self._granted(one)
             return None
         if answer is OUTDATED:
+            return _UNREAD
+        if answer is WITHDRAWN:
             return None
+        return await self._not_accepted(answer, list(asked), due)
+
+    async def _not_accepted(
+        self, answer: SourceProblem, asked: Sequence[EventLife], due: Sequence[EventLife]
+    ) -> float | None:
+        """Try again later; if the request was refused, each event in a request of its own."""
+        if answer.status is not None:
+            await self._mark(asked, "due")  # Azure has answered, so no request is on its way
         if _refused(answer):
             self.azure.read_again()
-            if len(due) > 1:
+            if len(asked) > 1:
                 # One event that is gone may have made the whole request fail.
-                waits = [await self._tell([one], state) for one in due]
+                waits = [await self._tell([event]) for event in asked]
                 return min((wait for wait in waits if wait is not None), default=None)
-        return min(self._failed(one.event, answer) for one in due)
+        return min(self._failed(event, answer) for event in asked or due)
 
-    async def _mark_due(self, due: Sequence[Due]) -> None:
-        """Record each attempt before it is sent: what cannot be recorded is not sent."""
-        for one in due:
+    async def _last_look(
+        self, due: Sequence[EventLife], incarnation: int | str | None
+    ) -> Mapping[EventLife, Asked]:
+        """Judge once more, by the journal and the rules as they are when the request can leave.
+
+        One transaction reads, judges and marks. Whatever is committed before it decides; what
+        comes later finds the mark. The rules are read in there too: a reload is audited in the
+        journal, so one that was audited before the mark is in force.
+        """
+
+        def look(store: Store) -> Mapping[EventLife, Asked]:
+            now = self.runtime.clock.timestamp()
+            return ask(store, lambda: self._still_due(store, due, incarnation), now)
+
+        async with self.voting:
+            return await self.runtime.journal.durably(look)
+
+    def _still_due(
+        self, store: Store, due: Sequence[EventLife], incarnation: int | str | None
+    ) -> dict[EventLife, Asked]:
+        state = store.load()
+        if state.incarnation != incarnation:
+            return {}
+        found = [self._judged(store, state, event) for event in due]
+        return {one.event: one for one in found if one is not None}
+
+    def _judged(self, store: Store, state: State, event: EventLife) -> Asked | None:
+        """The event as it may be asked for now, or None."""
+        known, now = state.tracked.get(event[0]), self.runtime.clock.now()
+        if known is None or known.life != event[1] or known.event.status == STARTED:
+            return None
+        if known.missing_since is not None or grant_of(store, event) not in {None, "due", "asked"}:
+            return None
+        rules = self.runtime.rules_for(known)
+        judgment = judge(known.event, votes(store, *event), rules, now)
+        turn = self.our_turn(known, judgment)
+        if turn is None or now < turn:
+            return None
+        return Asked(known, judgment, str(rules.require), now)
+
+    async def _mark_due(self, due: Sequence[EventLife]) -> None:
+        """Record each duty before it is met: what cannot be recorded is not sent."""
+        states = await self.runtime.journal.run(lambda s: {one: grant_of(s, one) for one in due})
+        await self._mark([one for one, state in states.items() if state is None], "due")
+
+    async def _mark(self, events: Sequence[EventLife], state: GrantState) -> None:
+        for event in events:
             await self.runtime.journal.durably(
-                lambda store, one=one: mark(
-                    store, one.event, "due", (), self.runtime.clock.timestamp()
+                lambda store, event=event: mark(
+                    store, event, state, (), self.runtime.clock.timestamp()
                 )  # type: ignore[misc]  # mypy cannot infer a lambda's default
             )
 
@@ -111,18 +197,18 @@ class StartRequests:
             )
         return wait
 
-    async def _granted(self, due: Due) -> None:
-        now = self.runtime.clock.now()
+    async def _granted(self, asked: Asked) -> None:
+        """Publish the judgment by which Azure was asked: what came later did not decide."""
         told = Outcome(
             "granted",
-            due.known.event.key,
-            cause_of(due.judgment.causes[-1]),
-            due.known,
-            due.judgment,
-            str(self.runtime.rules.require),
-            posted_at=now,
+            asked.known.event.key,
+            cause_of(asked.judgment.causes[-1]),
+            asked.known,
+            asked.judgment,
+            asked.policy,
+            posted_at=asked.at,
         )
-        await self._end(due.event, "granted", told, now)
+        await self._end(asked.event, "granted", told, self.runtime.clock.now())
 
     async def missed(self, event: EventLife, cast: Sequence[Vote], known: Tracked | None) -> None:
         """Close a request that was due. If the event started early, someone else approved it."""

@@ -1,14 +1,16 @@
 """What Azure was told, and which reminders are done: one row for each life of an event."""
 
 import sqlite3
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, TypeVar
 
 from bridge.core.cloudevent import CloudEvent
 from bridge.journal.store import Store
 
-GrantState = Literal["due", "granted", "failed", "settled"]
-"""Due: this bridge must tell Azure. Settled: it no longer must, because another bridge did."""
+T = TypeVar("T")
+GrantState = Literal["due", "asked", "granted", "failed", "settled"]
+"""Due: this bridge must tell Azure. Asked: a request may have reached Azure, without an answer yet.
+Settled: it no longer must, because another bridge did."""
 EventLife = tuple[str, int]
 """A scheduled event in one of its lives."""
 
@@ -34,22 +36,44 @@ def mark(
         store.add(db, events, now)
 
 
+def ask(
+    store: Store, choose: Callable[[], Mapping[EventLife, T]], now: float
+) -> Mapping[EventLife, T]:
+    """Choose and mark the events to ask Azure for, in one transaction.
+
+    *choose* sees everything that was committed before the mark, and nothing comes in between.
+    """
+    with store.transaction() as db:
+        chosen = choose()
+        db.executemany(
+            "INSERT OR REPLACE INTO grants VALUES (?, ?, 'asked', ?)",
+            [(*event, now) for event in chosen],
+        )
+    return chosen
+
+
 def withdraw(store: Store, event: EventLife) -> None:
-    """Note that we no longer must tell Azure: there is a hold, or it is only a dry run."""
+    """Note that we no longer must tell Azure: there is a hold, or it is only a dry run.
+
+    No request may be on its way.
+    """
     with store.transaction() as db:
         withdraw_in(db, event)
+        db.execute("DELETE FROM grants WHERE event = ? AND life = ? AND state = 'asked'", event)
 
 
 def withdraw_in(db: sqlite3.Connection, event: EventLife) -> None:
+    """Remove the duty, but no mark: a request that is on its way cannot be withdrawn."""
     db.execute("DELETE FROM grants WHERE event = ? AND life = ? AND state = 'due'", event)
 
 
 def undecided(store: Store) -> list[tuple[EventLife, GrantState | None]]:
-    """Events with votes that are pending, or that were due when they ended."""
+    """Events with votes that are pending, or that were due or asked for when they ended."""
     rows = store.connection.execute(
         """SELECT DISTINCT v.event, v.life, g.state FROM vote v
         LEFT JOIN grants g ON g.event = v.event AND g.life = v.life
-        WHERE g.state = 'due' OR (g.state IS NULL AND v.event IN (SELECT key FROM tracked))"""
+        WHERE g.state IN ('due', 'asked')
+        OR (g.state IS NULL AND v.event IN (SELECT key FROM tracked))"""
     )
     return [((event, life), state) for event, life, state in rows]
 

@@ -64,6 +64,8 @@ class SourceProblem:
 
 OUTDATED = SourceProblem("outdated", "The document has changed since this was decided.")
 """No request was sent: the next document brings news and a new decision."""
+WITHDRAWN = SourceProblem("withdrawn", "When the request could be sent, no event was left in it.")
+"""No request was sent: what was decided before is no longer allowed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Self
 
 import aiohttp
@@ -13,6 +13,7 @@ from yarl import URL
 from bridge.core.model import Instance
 from bridge.metadata.answers import (
     OUTDATED,
+    WITHDRAWN,
     Accepted,
     Answer,
     Reply,
@@ -24,6 +25,7 @@ from bridge.metadata.answers import (
     sentence,
 )
 from bridge.metadata.budget import Budget
+from bridge.metadata.late_body import LateBody, LateRequest, NotSent
 
 __all__ = ["OUTDATED", "Accepted", "Answer", "Budget", "Metadata", "SourceProblem"]
 
@@ -80,6 +82,7 @@ class Metadata:
             headers=_HEADERS,
             auto_decompress=False,
             trust_env=False,
+            request_class=LateRequest,
         )
         return self
 
@@ -97,18 +100,27 @@ class Metadata:
         return answer
 
     async def approve(
-        self, event_ids: Sequence[str], incarnation: int | str | None = None
+        self, choose: Callable[[], Awaitable[Sequence[str]]], incarnation: int | str | None = None
     ) -> Accepted | SourceProblem:
-        """Tell Azure that these scheduled events may start; ids in Azure's own spelling.
+        """Tell Azure that scheduled events may start. It goes before all waiting reads.
 
-        It goes before all waiting reads. Only 2017-03-01 gets the incarnation, as received.
+        *choose* names them, in Azure's own spelling, when the budget is taken and the connection
+        is there; if it names none, nothing is sent. Only 2017-03-01 gets the incarnation, as
+        received.
         """
+
+        async def body() -> bytes | None:
+            event_ids = await choose()
+            return self._start_requests(event_ids, incarnation) if event_ids else None
+
+        got = await self._exchange("POST", self._events_url(), self._timeout, LateBody(body))
+        return got if isinstance(got, SourceProblem) else read_accepted(got)
+
+    def _start_requests(self, event_ids: Sequence[str], incarnation: int | str | None) -> bytes:
         requests: dict[str, object] = {"StartRequests": [{"EventId": id_} for id_ in event_ids]}
         if self.api_version == _ECHOES_INCARNATION and incarnation is not None:
             requests["DocumentIncarnation"] = incarnation
-        body = json.dumps(requests).encode()
-        got = await self._exchange("POST", self._events_url(), self._timeout, body)
-        return got if isinstance(got, SourceProblem) else read_accepted(got)
+        return json.dumps(requests).encode()
 
     async def instance(self) -> Instance | SourceProblem:
         """Ask which VM this is."""
@@ -126,12 +138,14 @@ class Metadata:
         return self._timeout if enabled else self._first_timeout
 
     async def _exchange(
-        self, method: str, url: str, timeout: float, body: bytes | None = None
+        self, method: str, url: str, timeout: float, body: LateBody | None = None
     ) -> Reply | SourceProblem:
         if self._session is None:
             raise RuntimeError("Metadata must be used inside its `async with`")
         async with self._wire:
             await self._budget.take()
+            if self._session.closed:  # a reload replaced this client while the request waited
+                return OUTDATED
             try:
                 async with self._session.request(
                     method,
@@ -144,6 +158,10 @@ class Metadata:
                     ),
                 ) as response:
                     return await _reply(response)
+            except NotSent as stopped:
+                if stopped.error is not None:
+                    raise stopped.error from None
+                return WITHDRAWN
             except _REQUEST_ERRORS as error:
                 return _failure(error, url)
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -46,13 +46,18 @@ class Endpoint:
         self._was_read, self._incarnation = True, incarnation
 
     async def approve(
-        self, event_ids: Sequence[str], incarnation: int | str | None
+        self, choose: Callable[[int | str | None], Awaitable[Sequence[str]]]
     ) -> Accepted | SourceProblem:
-        """Tell Azure between two polls, if the decision was about the current document."""
+        """Tell Azure between two polls, once a document was read.
+
+        *choose* names the events when the request can leave: those that may start by what the
+        journal says then, if it has the document with that incarnation.
+        """
         async with self.turn:
-            if self._client is None or not self._was_read or incarnation != self._incarnation:
+            if self._client is None or not self._was_read:
                 return OUTDATED
-            return await self._client.approve(event_ids, incarnation)
+            known = self._incarnation
+            return await self._client.approve(lambda: choose(known), known)
 
     def read_again(self) -> None:
         """Have the document read as soon as the budget allows."""

@@ -94,13 +94,13 @@ async def test_a_kill_around_the_recording_of_a_vote_does_not_lose_it(tmp_path):
 
 
 @pytest.mark.timeout(120)
-async def test_a_kill_around_becoming_due_and_around_the_grant_grants_once(tmp_path):
+async def test_a_kill_around_the_last_look_and_around_the_grant_grants_once(tmp_path):
     await every(tmp_path, "around_ballot", range(5, 9))
 
 
 @pytest.mark.timeout(120)
 async def test_a_kill_around_the_post_grants_once(tmp_path):
-    await every(tmp_path, "around_post", range(1, 3))
+    await every(tmp_path, "around_post", range(1, 4))
 
 
 # --- sent over the control socket ----------------------------------------------------------------
@@ -145,7 +145,7 @@ async def called(folder: Path, fault: str, number: int) -> bool:
 
 @pytest.mark.timeout(120)
 async def test_a_kill_around_a_local_vote_grants_once(tmp_path):
-    places = [("around_ballot", 1), ("around_ballot", 4), ("around_post", 1), ("around_post", 2)]
+    places = [("around_ballot", 1), ("around_ballot", 4), ("around_post", 1), ("around_post", 3)]
     async with asyncio.TaskGroup() as group:
         tasks = [
             group.create_task(called(tmp_path / f"{fault}-{number}", fault, number))

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +31,7 @@ from bridge.source.endpoint import Endpoint
 from bridge.source.poller import Poller
 
 Post = Callable[..., Coroutine[Any, Any, Accepted | SourceProblem]]
+Choose = Callable[[int | str | None], Awaitable[Sequence[str]]]
 HURRIED = 500
 """Requests per second: Azure's limit of five is too slow for these tests."""
 
@@ -59,6 +60,11 @@ async def _unreachable(*_: object) -> SourceProblem:
     return SourceProblem("unreachable", "Nobody is there.")
 
 
+async def last_look(journal: Journal, choose: Choose) -> list[str]:
+    """The events that a StartRequest would name now, for a test that takes Azure's place."""
+    return list(await choose((await journal.load()).incarnation))
+
+
 @dataclass(slots=True)
 class Azure:
     """The metadata client: the simulator's, until a test replaces it."""
@@ -82,7 +88,8 @@ class Bridge:
     service: ApprovalService = field(init=False)
 
     def __post_init__(self) -> None:
-        self.azure = Azure(self.metadata.approve)
+        self.endpoint._client = self.metadata
+        self.azure = Azure(self.endpoint.approve)
         self.poller = Poller(self.runtime, self.endpoint)
         self.service = ApprovalService(self.runtime, self.azure)
 
@@ -109,6 +116,9 @@ class Bridge:
     async def hear(self, event_id: str | None = None, **said: Any) -> None:
         """Give this bridge a published approval."""
         await self.intake.take(delivery(event_id, **said), "bus")
+
+    async def chosen(self, choose: Choose) -> list[str]:
+        return await last_look(self.journal, choose)
 
     async def consider(self) -> None:
         await self.service.decisions.consider()
@@ -202,6 +212,15 @@ def counted(bridge: Bridge, outcome: str, reason: str = "") -> int:
 
 async def grant_state(bridge: Bridge, key: str, life: int = 1) -> GrantState | None:
     return await bridge.journal.run(lambda store: grant_of(store, (key, life)))
+
+
+def reconfigure(bridge: Bridge, **approvals: Any) -> None:
+    """Put changed keys of `approvals` into effect, as a reload does."""
+    config = bridge.runtime.config
+    new = Config.model_validate({"approvals": approvals}).approvals
+    changed = {name: getattr(new, name) for name in approvals}
+    asked = config.approvals.model_copy(update=changed)
+    bridge.runtime.configure(config.model_copy(update={"approvals": asked}))
 
 
 @asynccontextmanager

@@ -208,7 +208,7 @@ def tail(_: int) -> None:
 def around_ballot(number: int) -> None:
     """Die around the transactions of an approval: odd before, even after the commit of the n-th.
 
-    They are those that record each vote, then the one that makes us due, then that of the grant.
+    They are those that record each vote, then that of the last look, then that of the grant.
     """
     original, counted, count = Store.transaction, [False], itertools.count(1)
 
@@ -235,17 +235,24 @@ def around_ballot(number: int) -> None:
     replace(Store, "transaction", transaction)
     bridge.approvals.intake.receive = counting(bridge.approvals.intake.receive)
     start_requests = bridge.approvals.start_requests
-    start_requests.mark = counting(start_requests.mark)
+    for name in ("ask", "mark"):
+        setattr(start_requests, name, counting(getattr(start_requests, name)))
 
 
 def around_post(number: int) -> None:
-    """Die before the POST to Azure (1), or after its answer but before it is recorded (2)."""
+    """Die before the POST to Azure (1), after its answer but before it is recorded (2), or after
+    the event was marked but before the POST (3).
+    """
     original = Metadata.approve
 
-    async def approve(self: Metadata, *given: Any) -> Any:
+    async def approve(self: Metadata, choose: Any, *given: Any) -> Any:
+        async def marked() -> Any:
+            await choose()
+            die()
+
         if number == 1:
             die()
-        answer = await original(self, *given)
+        answer = await original(self, marked if number == 3 else choose, *given)
         die()
         return answer
 

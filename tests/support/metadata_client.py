@@ -1,5 +1,6 @@
 """A client of the metadata service for tests, and the server's answers."""
 
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from support.canned_server import CannedServer
@@ -23,6 +24,15 @@ QUIET = {"DocumentIncarnation": 6, "Events": []}
 def client(endpoint: str, version: str = "2020-07-01", **options: Any) -> Metadata:
     """A client that the budget does not slow down, unless a test is about the budget."""
     return Metadata(endpoint, version, **{"budget": Budget(limit=10_000), **options})
+
+
+def chosen(*event_ids: str) -> Callable[[], Awaitable[Sequence[str]]]:
+    """What to approve, as the client asks for it when the request can leave."""
+
+    async def choose() -> Sequence[str]:
+        return event_ids
+
+    return choose
 
 
 async def fetched(answer: bytes | None, **more: Any) -> Answer | SourceProblem:

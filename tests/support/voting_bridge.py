@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from support.bridge import Azure
+from support.bridge import Azure, Choose, last_look
 from support.served_bridge import ServedBridge, bridge, config
 
 from bridge.approvals.intake import Intake
@@ -40,9 +40,10 @@ class Polls:
     def journal(self) -> Journal:
         return self.served.journal
 
-    async def post(self, ids: list[str], _: object) -> Accepted:
+    async def post(self, choose: Choose) -> Accepted:
+        ids = await last_look(self.journal, choose)
         await self.answers.wait()
-        self.told.append(list(ids))
+        self.told.append(ids)
         return Accepted()
 
     async def run(self, module: Any, command: str, *words: str, file: Path | None = None) -> int:

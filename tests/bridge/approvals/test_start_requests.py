@@ -17,8 +17,8 @@ async def test_the_spelling_is_azures_own(two):
     await bridge.hear("ABC-DEF")
     sent = []
 
-    async def post(ids, _):
-        sent.extend(ids)
+    async def post(choose):
+        sent.extend(await bridge.chosen(choose))
         return Accepted()
 
     bridge.azure.approve = post
@@ -93,8 +93,8 @@ async def test_other_changes_do_not_shorten_the_wait_after_a_failure(two):
     bridge = await two.bridge()
     calls = []
 
-    async def post(ids, _):
-        calls.append(ids)
+    async def post(choose):
+        calls.append(await bridge.chosen(choose))
         return SourceProblem("throttled", "Too often.", retry_after=5.0)
 
     bridge.azure.approve = post
@@ -132,7 +132,7 @@ async def test_a_restart_between_post_and_mark_grants_once_under_the_same_id(two
     key = plan(two, "slow", starts_after_approval="1h")
     bridge = await two.bridge()
     await bridge.hear(key)
-    real = bridge.metadata.approve
+    real = bridge.azure.approve
 
     async def dies(*given):
         assert isinstance(await real(*given), Accepted)
@@ -170,7 +170,7 @@ async def test_a_journal_failure_after_the_post_is_recovered_later(two):
     key = plan(two, "slow", starts_after_approval="1h")
     bridge = await two.bridge()
     await bridge.hear(key)
-    real = bridge.metadata.approve
+    real = bridge.azure.approve
 
     async def then_full(*given):
         answer = await real(*given)
@@ -203,8 +203,9 @@ async def test_one_refused_event_does_not_block_the_others(two):
     bridge = await two.bridge()
     sent = []
 
-    async def post(ids, _):
-        sent.append(list(ids))
+    async def post(choose):
+        ids = await bridge.chosen(choose)
+        sent.append(ids)
         if keys[0] in ids:
             return SourceProblem("bad-request", "It is gone.", status=400)
         return Accepted()

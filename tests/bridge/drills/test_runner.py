@@ -9,7 +9,7 @@ import pytest
 from support.bridge import group
 from support.until import until
 
-from bridge.approvals.start_requests import Due
+from bridge.approvals.start_requests import Asked
 from bridge.common.errors import Unavailable
 from bridge.core.model import SCHEDULED
 from bridge.drills import runner as drilling
@@ -38,9 +38,13 @@ def posted(monkeypatch):
     ids = []
     real = Metadata.approve
 
-    async def approve(self, event_ids, incarnation):
-        ids.extend(event_ids)
-        return await real(self, event_ids, incarnation)
+    async def approve(self, choose, incarnation):
+        async def noted():
+            chosen = await choose()
+            ids.extend(chosen)
+            return chosen
+
+        return await real(self, noted, incarnation)
 
     monkeypatch.setattr(Metadata, "approve", approve)
     return ids
@@ -276,7 +280,7 @@ async def test_a_drill_cannot_become_a_start_request(vms):
     bridge = await vms.bridge()
     drill = await begin(bridge)
     with pytest.raises(ValueError, match="never notified of a drill"):
-        Due(drill.known, Judgment(satisfied=True))
+        Asked(drill.known, Judgment(satisfied=True), "any", datetime.now(UTC))
 
 
 async def test_start_requests_are_read_from_a_view_without_drills(vms):

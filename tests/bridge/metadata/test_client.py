@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 from support.canned_server import CannedServer, http
-from support.metadata_client import DOCUMENT, EVENT, QUIET, client, fetched
+from support.metadata_client import DOCUMENT, EVENT, QUIET, chosen, client, fetched
 
 from bridge.core.model import Instance
 from bridge.metadata.answers import Accepted, Answer, SourceProblem
@@ -51,7 +51,7 @@ async def test_the_url_header_and_version_are_what_azure_asks_for(slash):
 
 async def test_an_approval_is_a_post_with_the_header_and_azures_own_spelling():
     async with CannedServer(http()) as server, client(server.url) as metadata:
-        accepted = await metadata.approve([EVENT["EventId"], "B"], incarnation=5)
+        accepted = await metadata.approve(chosen(EVENT["EventId"], "B"), incarnation=5)
     assert accepted == Accepted()
     (request,) = server.requests
     assert request.method == "POST"
@@ -72,7 +72,7 @@ async def test_the_first_version_gets_the_incarnation_back_exactly_as_it_came(in
         answer = await metadata.fetch()
         assert isinstance(answer, Answer)
         assert answer.document is not None
-        await metadata.approve(["A"], answer.document.incarnation)
+        await metadata.approve(chosen("A"), answer.document.incarnation)
     sent = json.loads(server.requests[1].body)
     assert sent == {"StartRequests": [{"EventId": "A"}], "DocumentIncarnation": incarnation}
 
@@ -80,13 +80,13 @@ async def test_the_first_version_gets_the_incarnation_back_exactly_as_it_came(in
 @pytest.mark.parametrize("version", ["2017-08-01", "2019-01-01", "2020-07-01"])
 async def test_no_later_version_gets_the_incarnation(version):
     async with CannedServer(http()) as server, client(server.url, version) as metadata:
-        await metadata.approve(["A"], 5)
+        await metadata.approve(chosen("A"), 5)
     assert "DocumentIncarnation" not in json.loads(server.requests[0].body)
 
 
 async def test_the_first_version_without_an_incarnation_sends_none():
     async with CannedServer(http()) as server, client(server.url, "2017-03-01") as metadata:
-        await metadata.approve(["A"])
+        await metadata.approve(chosen("A"))
     assert "DocumentIncarnation" not in json.loads(server.requests[0].body)
 
 
@@ -181,7 +181,7 @@ async def test_a_redirect_is_a_problem_and_its_target_is_never_contacted():
         async with CannedServer(answer) as server, client(server.url) as metadata:
             results = [
                 await metadata.fetch(),
-                await metadata.approve(["A"]),
+                await metadata.approve(chosen("A")),
                 await metadata.instance(),
             ]
     assert [getattr(result, "reason", None) for result in results] == ["redirected"] * 3
@@ -196,7 +196,7 @@ async def test_proxy_variables_in_the_environment_are_ignored(monkeypatch):
             monkeypatch.setenv(name, trap.url)
         async with client(server.url) as metadata:
             await metadata.fetch()
-            await metadata.approve(["A"])
+            await metadata.approve(chosen("A"))
     assert len(server.requests) == 2
     assert trap.connections == 0
 
@@ -215,7 +215,7 @@ async def test_one_connection_serves_all_requests():
     async with CannedServer(http(body=QUIET)) as server, client(server.url) as metadata:
         for _ in range(5):
             await metadata.fetch()
-            await metadata.approve(["A"])
+            await metadata.approve(chosen("A"))
     assert server.connections == 1
 
 
@@ -238,7 +238,9 @@ async def test_calls_never_overlap_and_waiting_is_no_connect_timeout():
         CannedServer(handler=steady) as server,
         client(server.url, connect_timeout=0.25) as metadata,
     ):
-        calls = [metadata.fetch() for _ in range(4)] + [metadata.approve(["A"]) for _ in range(4)]
+        calls = [metadata.fetch() for _ in range(4)] + [
+            metadata.approve(chosen("A")) for _ in range(4)
+        ]
         results = await asyncio.gather(*calls)
     assert [result for result in results if isinstance(result, SourceProblem)] == []
     assert len(server.requests) == 8
@@ -258,7 +260,7 @@ async def test_an_approval_goes_before_all_reads_that_still_wait():
             if server.requests:
                 break
             await asyncio.sleep(0.005)
-        approval = asyncio.create_task(metadata.approve(["A"]))
+        approval = asyncio.create_task(metadata.approve(chosen("A")))
         await asyncio.sleep(0)
         go.set()
         await asyncio.gather(approval, *reads)
@@ -284,7 +286,7 @@ async def test_polls_approvals_and_the_vm_share_one_budget():
         calls = [
             call
             for _ in range(6)
-            for call in (metadata.fetch(), metadata.approve(["A"]), metadata.instance())
+            for call in (metadata.fetch(), metadata.approve(chosen("A")), metadata.instance())
         ]
         await asyncio.gather(*calls)
     assert len(left) == 18

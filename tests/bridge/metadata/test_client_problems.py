@@ -7,7 +7,7 @@ import sys
 
 import pytest
 from support.canned_server import CannedServer, http
-from support.metadata_client import DOCUMENT, EVENT, QUIET, client, fetched, reason
+from support.metadata_client import DOCUMENT, EVENT, QUIET, chosen, client, fetched, reason
 from support.ports import free_ports
 
 from bridge.metadata.answers import Accepted, Answer, SourceProblem
@@ -19,7 +19,7 @@ async def test_a_status_that_is_an_error_is_a_problem_for_all_three_calls():
     async with CannedServer(answer) as server, client(server.url) as metadata:
         for problem in (
             await metadata.fetch(),
-            await metadata.approve(["A"]),
+            await metadata.approve(chosen("A")),
             await metadata.instance(),
         ):
             assert isinstance(problem, SourceProblem)
@@ -140,7 +140,7 @@ async def test_no_garbage_on_the_wire_raises():
     ):
         for _ in range(150):
             assert isinstance(await metadata.fetch(), Answer | SourceProblem)
-            assert isinstance(await metadata.approve(["A"]), Accepted | SourceProblem)
+            assert isinstance(await metadata.approve(chosen("A")), Accepted | SourceProblem)
 
 
 async def test_a_port_without_a_listener_is_unreachable():

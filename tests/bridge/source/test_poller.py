@@ -10,7 +10,7 @@ import pytest
 from support.polling import VM, kinds, next_second, restarted, run_for
 from support.until import until
 
-from bridge.metadata.answers import Accepted, SourceProblem
+from bridge.metadata.answers import WITHDRAWN, Accepted, SourceProblem
 from bridge.simulator import Simulator
 from bridge.source.poller import LONGEST_BACKOFF, Poller
 
@@ -305,32 +305,43 @@ async def running(poller: Poller) -> AsyncGenerator[None]:
         await asyncio.gather(task, return_exceptions=True)
 
 
+def choosing(*events: str, incarnations: list[Any] | None = None) -> Any:
+    """The last look of a StartRequest that finds these events; it notes the document's number."""
+
+    async def choose(incarnation: int | str | None) -> tuple[str, ...]:
+        if incarnations is not None:
+            incarnations.append(incarnation)
+        return events
+
+    return choose
+
+
 async def test_nothing_is_approved_by_a_document_of_an_earlier_life(simulator, tmp_path, hurry):
     event = simulator.world.create(type="Reboot", notice="15m").event.event_id
     async with restarted(simulator, tmp_path / "journal.db") as bridge:
         await bridge.poll()
-        known = (await bridge.journal.load()).incarnation
     simulator.world.fault("status", methods=["GET"], status=500)
     async with restarted(simulator, tmp_path / "journal.db") as bridge, running(bridge.poller):
         await until(lambda: bridge.status.polls >= 2)
-        answer = await bridge.poller.endpoint.approve([event], known)
+        answer = await bridge.poller.endpoint.approve(choosing(event))
         assert isinstance(answer, SourceProblem)
         assert answer.reason == "outdated"
         assert approvals(simulator) == []
         simulator.world.clear_faults()
         await until(lambda: bridge.status.last_good)
-        assert isinstance(await bridge.poller.endpoint.approve([event], known), Accepted)
+        assert isinstance(await bridge.poller.endpoint.approve(choosing(event)), Accepted)
 
 
 async def test_an_approval_waits_for_the_document_that_is_on_its_way(bridge, hurry):
     event = bridge.world.create(type="Freeze", notice="15m").event.event_id
+    incarnations = []
     async with running(bridge.poller):
         await until(lambda: bridge.status.last_good)
         known = (await bridge.journal.load()).incarnation
         bridge.world.fault("delay", methods=["GET"], delay="100ms")
         await until(bridge.poller.endpoint.turn.locked)
         bridge.world.update(event, type="Reboot")
-        answer = await bridge.poller.endpoint.approve([event], known)
-        assert isinstance(answer, SourceProblem)
-        assert (await bridge.journal.load()).incarnation != known
+        answer = await bridge.poller.endpoint.approve(choosing(incarnations=incarnations))
+        assert answer is WITHDRAWN
+        assert incarnations == [(await bridge.journal.load()).incarnation] != [known]
         assert approvals(bridge.simulator) == []

@@ -5,7 +5,7 @@ import json
 from contextlib import asynccontextmanager
 
 import pytest
-from support.bridge import Azure
+from support.bridge import Azure, last_look
 from support.served_bridge import announce, bridge, config
 from support.signing import Signer
 
@@ -34,8 +34,8 @@ async def context(folder, *, http=None, **approvals):
     async with bridge(Config.model_validate(given)) as made:
         sent = []
 
-        async def post(ids, _):
-            sent.append(list(ids))
+        async def post(choose):
+            sent.append(await last_look(made.journal, choose))
             return Accepted()
 
         service = ApprovalService(made.runtime, Azure(post))
