@@ -52,6 +52,8 @@ class Listener:
         async with plugin.open(self.settings, place, listening) as deliveries:
             self._heard(None)
             async for delivery in deliveries:
+                where = {"source": self.name, "position": delivery.position}
+                log.debug("approvals.received", extra=where)
                 await self.intake.take(delivery, self.name, must_sign=must_sign)
                 if delivery.ack is not None:
                     await delivery.ack()

@@ -15,7 +15,8 @@ from bridge.policy.judge import Judgment
 from bridge.policy.votes import Given, Vote
 
 _SEVERITY = {"recorded": 9, "granted": 9, "refused": 13, "failed": 18, "due": 13}
-_ALARMING = frozenset({"unauthorized", "replayed"})
+ALARMING = frozenset({"unauthorized", "replayed"})
+"""Reasons of refusals that may be an attack."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ class Outcome:
 def outcome(told: Outcome, observer: Observer, now: datetime) -> CloudEvent:
     """The CloudEvent about an outcome; its id is the same on every bridge."""
     kind = f"approval.{told.kind}"
-    severity = 17 if told.reason in _ALARMING else _SEVERITY[told.kind]
+    severity = 17 if told.reason in ALARMING else _SEVERITY[told.kind]
     draft = Draft(
         kind=kind,
         id=identify(*_parts(kind, told)),

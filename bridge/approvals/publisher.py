@@ -4,11 +4,12 @@ import logging
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from bridge.approvals.outcomes import Outcome, outcome
+from bridge.approvals.outcomes import ALARMING, Outcome, outcome
 from bridge.core.cloudevent import CloudEvent
+from bridge.core.ids import timestamp
 from bridge.core.state import Tracked
 from bridge.policy.judge import Judgment, turn
-from bridge.runtime.runtime import Runtime
+from bridge.runtime.runtime import CALLER_ADDRESS, Runtime
 
 log = logging.getLogger(__name__)
 
@@ -54,17 +55,14 @@ class Publisher:
 
     def publish(self, told: Outcome, now: datetime) -> CloudEvent:
         self._count(told)
-        level = logging.ERROR if told.kind == "failed" else logging.INFO
-        fields = {
-            "event_id": told.event_key,
-            "approval": told.cause.approval,
-            "approver": told.cause.approver,
-            "via": told.cause.via,
-            "reason": told.reason,
-            "drill": told.known is not None and told.known.drill,
-        }
-        log.log(level, f"approval.{told.kind}", extra=fields)  # noqa: G004  a stable name
+        _log(told, _level(told))
         return outcome(told, self.runtime.identity.observer, now)
+
+    def turn_away(self, told: Outcome) -> None:
+        """Count and log a vote that is only answered: nothing proves who sent it."""
+        self._count(told)
+        if not self._too_much(told):
+            _log(told, _level(told))
 
     def answer(
         self, told: Outcome, known: Tracked, now: datetime, *, local: bool = False
@@ -72,6 +70,7 @@ class Publisher:
         """Publish the outcome of a local vote, or of a vote from a bus if we lead on the event."""
         if not (local or self.turn(known) == 0) or self._too_much(told):
             self._count(told)
+            _log(told, logging.DEBUG)
             return []
         return [self.publish(told, now)]
 
@@ -100,3 +99,32 @@ class Publisher:
         log.warning("approval.stray", extra={**fields, **more})
         self._logged, self._unsaid = self.runtime.clock.monotonic(), 0
         return []
+
+
+def _level(told: Outcome) -> int:
+    if told.kind == "failed":
+        return logging.ERROR
+    return logging.WARNING if told.reason in ALARMING else logging.INFO
+
+
+def _log(told: Outcome, level: int) -> None:
+    """One line that answers who decided what, about which VMs, until when, and why."""
+    cause, event = told.cause, told.known.event if told.known else None
+    fields = {
+        "event_id": told.event_key,
+        "type": event and event.event_type,
+        "vms": list(event.resources) if event else [],
+        "not_before": timestamp(event.not_before) if event and event.not_before else None,
+        "approval": cause.approval,
+        "decision": cause.decision,
+        "approver": cause.approver,
+        "verified": cause.verified,
+        "resource": cause.resource,
+        "via": cause.via,
+        "address": CALLER_ADDRESS.get(),
+        "reason": told.reason,
+        "detail": told.detail,
+        "dry_run": told.dry_run,
+        "drill": told.known is not None and told.known.drill,
+    }
+    log.log(level, f"approval.{told.kind}", extra=fields)  # noqa: G004  a stable name

@@ -15,7 +15,10 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from types import TracebackType
 from typing import Any, TextIO
+
+log = logging.getLogger(__name__)
 
 LEVELS = {
     "debug": logging.DEBUG,
@@ -55,6 +58,15 @@ def setup(level: str | None = None, *, stream: TextIO | None = None) -> None:
     for known in [one for one in noisy.filters if isinstance(one, _Sparse)]:
         noisy.removeFilter(known)
     noisy.addFilter(_Sparse())
+    logging.captureWarnings(True)
+    sys.excepthook = _crashed
+
+
+def _crashed(
+    kind: type[BaseException], error: BaseException, traceback: TracebackType | None
+) -> None:
+    """The last line of a process that nothing else explains, in the format of the others."""
+    log.error("bridge.crashed", extra={"error": str(error)}, exc_info=(kind, error, traceback))
 
 
 def _is_terminal(stream: TextIO | None) -> bool:

@@ -86,13 +86,16 @@ class Outgoing:
         await self._write(verdicts)
 
     def _count(self, row: Row, verdict: Settlement) -> None:
+        about = {"sink": self.name, "id": row.event.id, "type": row.event.type}
+        result = {"result": verdict.how or "failed", "error": verdict.error}
+        log.debug("sink.attempted", extra={**about, **result})
         if verdict.how == "delivered":
             self.status.delivered += 1
             self.status.latency.observe(max(0.0, time.time() - row.recorded))
         elif verdict.how == "dead":
             self.status.rejected += 1
-            about = {"id": row.event.id, "type": row.event.type, "reason": verdict.error}
-            log.error("sink.dead_letter", extra={"sink": self.name, **about})
+            letter = {"dead_letter": f"{self.name}:{row.seq}", "reason": verdict.error}
+            log.error("sink.dead_letter", extra={**about, **letter})
 
     async def _write(self, verdicts: Sequence[Settlement]) -> None:
         if verdicts:

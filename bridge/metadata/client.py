@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import os
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -26,6 +27,8 @@ from bridge.metadata.answers import (
 )
 from bridge.metadata.budget import Budget
 from bridge.metadata.late_body import LateBody, LateRequest, NotSent
+
+log = logging.getLogger(__name__)
 
 __all__ = ["OUTDATED", "Accepted", "Answer", "Budget", "Metadata", "SourceProblem"]
 
@@ -109,12 +112,17 @@ class Metadata:
         received.
         """
 
+        chosen: list[str] = []
+
         async def body() -> bytes | None:
-            event_ids = await choose()
-            return self._start_requests(event_ids, incarnation) if event_ids else None
+            chosen[:] = await choose()
+            return self._start_requests(chosen, incarnation) if chosen else None
 
         got = await self._exchange("POST", self._events_url(), self._timeout, LateBody(body))
-        return got if isinstance(got, SourceProblem) else read_accepted(got)
+        answer = got if isinstance(got, SourceProblem) else read_accepted(got)
+        result = answer.reason if isinstance(answer, SourceProblem) else "accepted"
+        log.debug("start_request.sent", extra={"event_ids": chosen, "result": result})
+        return answer
 
     def _start_requests(self, event_ids: Sequence[str], incarnation: int | str | None) -> bytes:
         requests: dict[str, object] = {"StartRequests": [{"EventId": id_} for id_ in event_ids]}

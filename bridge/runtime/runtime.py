@@ -1,5 +1,6 @@
 """The running bridge, for the web API and the commands: its parts, and operators' actions."""
 
+import logging
 import sqlite3
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -30,6 +31,8 @@ from bridge.runtime.status import Status
 
 if TYPE_CHECKING:
     from bridge.policy.judge import Rules
+
+log = logging.getLogger(__name__)
 
 TakeLocal = Callable[[Delivery, str, str | None], Awaitable[list[LocalOutcome]]]
 """Take a vote that was given to this bridge: what, through which channel, from whom."""
@@ -117,8 +120,10 @@ class Runtime:
                 second=moment,
             )
             if await self.journal.append([said], time.time(), partial(then, said.id)):
-                return
+                break
             moment += timedelta(seconds=1)
+        who = {"actor": actor, "via": via, "address": CALLER_ADDRESS.get()}
+        log.info("bridge.audited", extra={"action": action, **who, "detail": detail})
 
     async def replay(self, letter_id: str, *, actor: str, via: str) -> bool:
         """Send a dead letter again; False when there is none with that id."""

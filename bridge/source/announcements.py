@@ -6,6 +6,7 @@ from datetime import datetime
 
 from bridge.core import messages
 from bridge.core.cloudevent import CloudEvent
+from bridge.core.ids import timestamp
 from bridge.core.observer import Observer
 from bridge.core.state import State, Step
 from bridge.journal.drills import rehearsed
@@ -68,7 +69,13 @@ class Announcer:
             status.transitions[one.what] = status.transitions.get(one.what, 0) + 1
             if one.what == "scheduled" and one.event.not_before:
                 status.notice.observe(max(0.0, (one.event.not_before - now).total_seconds()))
-            fields = {"event_id": one.event.key, "type": one.event.event_type}
+            due = one.event.not_before
+            fields = {
+                "event_id": one.event.key,
+                "type": one.event.event_type,
+                "vms": list(one.event.resources),
+                "not_before": timestamp(due) if due else None,
+            }
             name = f"event.{one.what}"
             log.info(name, extra=fields)
 

@@ -20,7 +20,7 @@ from bridge.metadata.client import Metadata
 from bridge.runtime.runtime import Runtime
 from bridge.runtime.status import SourceStatus
 from bridge.source.endpoint import Endpoint, locate
-from bridge.source.reader import Outage, Reader, azure_now, clock_skew, is_skewed
+from bridge.source.reader import Outage, Reader, azure_now, clock_skew, is_skewed, result_of
 
 if TYPE_CHECKING:
     from bridge.source.announcements import Announcer
@@ -103,7 +103,9 @@ class Poller:
         """Fetch once and process the answer; return the problem, if there was one."""
         await self.runtime.identity.learn(metadata)
         self.asked.set()
+        began = self.runtime.clock.monotonic()
         answer = await metadata.fetch()
+        self._log_result(answer, self.runtime.clock.monotonic() - began)
         self.status.polls += 1
         self.status.http_status = answer.status
         self.status.last_poll = self.runtime.clock.monotonic()
@@ -119,6 +121,19 @@ class Poller:
         except SetAside as error:
             log.warning("poll.repeated", extra={"reason": str(error)})
         return None
+
+    def _log_result(self, answer: Answer | SourceProblem, seconds: float) -> None:
+        if not log.isEnabledFor(logging.DEBUG):
+            return
+        document = answer.document if isinstance(answer, Answer) else None
+        fields = {
+            "result": result_of(answer),
+            "status": answer.status,
+            "incarnation": document.incarnation if document else None,
+            "events": len(document.events) if document else None,
+            "seconds": round(seconds, 3),
+        }
+        log.debug("poll.finished", extra=fields)
 
     def _compare_clocks(self, skew: float | None) -> None:
         """Note how far our clock is off; an answer without a Date leaves what is known."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from bridge.core.model import Document
-from bridge.metadata.answers import Answer
+from bridge.metadata.answers import Answer, SourceProblem
 
 _EMPTIES = 5
 _EMPTY_FOR = 10.0
@@ -30,6 +30,15 @@ def clock_skew(date: datetime | None, local: datetime) -> float | None:
 def is_skewed(seconds: float, *, before: bool) -> bool:
     """Whether our clock is off by too much; near the limit it stays as it was *before*."""
     return abs(seconds) > (SKEWED - _HYSTERESIS if before else SKEWED)
+
+
+def result_of(answer: Answer | SourceProblem) -> str:
+    """What came back, in a word."""
+    if isinstance(answer, SourceProblem):
+        return answer.reason
+    if answer.document is not None:
+        return "document"
+    return "empty" if answer.empty else "unchanged"
 
 
 @dataclass(slots=True)

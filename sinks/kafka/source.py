@@ -180,8 +180,8 @@ class Reader:
             return
         self._logged.add(why)
         where = {"topic": found.partition.topic, "partition": found.partition.partition}
-        where |= {"offset": found.offset, "source": self.listening.name, "error": why}
-        log.warning("approvals.unreadable", extra=where)
+        what = {"offset": found.offset, "source": self.listening.name, "error": why}
+        log.warning("approvals.unreadable", extra={**where, **what})
 
     async def _probe(self, pause: float) -> None:
         await asyncio.sleep(pause)

@@ -1,5 +1,6 @@
 """Forked bridges behave like any other process, but start faster."""
 
+import json
 import signal
 from importlib.metadata import version
 from pathlib import Path
@@ -13,7 +14,7 @@ async def test_a_forked_bridge_prints_and_exits_like_the_command(tmp_path: Path)
     assert await (await fork_bridge(["--version"], {}, log)).wait() == 0
     assert log.read_text() == f"{version('scheduled-events-bridge')}\n"
     assert await (await fork_bridge(["run", "-c", str(tmp_path / "missing")], {}, log)).wait() == 78
-    assert log.read_text().startswith("seb: ")
+    assert json.loads(log.read_text())["event"] == "bridge.failed"
 
 
 async def test_a_forked_bridge_is_a_process_that_can_be_killed(tmp_path: Path):

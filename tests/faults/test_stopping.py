@@ -1,5 +1,6 @@
 """Signals: an orderly stop, an impatient one, and one process for each state directory."""
 
+import json
 import signal
 from pathlib import Path
 
@@ -79,7 +80,8 @@ async def test_a_second_process_on_the_same_directory_is_refused_in_a_sentence(t
         await at.polled(1)
         code, said = await at.beside()
         assert code == 1
-        (sentence,) = [line for line in said.splitlines() if line.startswith("seb: ")]
+        [failed] = [json.loads(line) for line in said.splitlines() if "bridge.failed" in line]
+        sentence = failed["error"]
         assert "already running" in sentence
         assert str(at.process.pid) in sentence
         assert str(at.state_dir) in sentence

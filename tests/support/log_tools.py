@@ -1,6 +1,7 @@
 """Commands set up logging for a whole process; in tests they are one of many in it."""
 
 import logging
+import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 
@@ -9,9 +10,12 @@ from contextlib import contextmanager
 def log_as_before() -> Generator[None]:
     loggers = [logging.getLogger(name) for name in (None, "bridge", "sinks")]
     before = [(logger, logger.level, logger.handlers[:]) for logger in loggers]
+    uncaught = sys.excepthook
     try:
         yield
     finally:
+        sys.excepthook = uncaught
+        logging.captureWarnings(False)
         for logger, level, handlers in before:
             logger.setLevel(level)
             logger.handlers[:] = handlers

@@ -2,16 +2,18 @@
 
 import argparse
 import asyncio
+import logging
 import os
-import sys
 from pathlib import Path
 
 from bridge.app.lifecycle import run as run_bridge
 from bridge.app.reload import CannotStart
-from bridge.common import log
+from bridge.common.log import setup
 from bridge.config import ConfigError, load
 from bridge.journal import Newer
 from bridge.platform import AlreadyRunning
+
+log = logging.getLogger(__name__)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,17 +24,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run until a signal arrives."""
     try:
-        log.setup(os.environ.get("SEB_LOG"))
+        setup()
+        setup(os.environ.get("SEB_LOG"))
         config = load(args.config, os.environ)
     except (ConfigError, ValueError) as error:
-        return _say(error, 78)
+        return _failed(error, 78)
     try:
         return asyncio.run(
             run_bridge(config, lambda: load(args.config, os.environ), once=args.once)
         )
     except* (AlreadyRunning, CannotStart, Newer, OSError) as group:
         for problem in _each(group):
-            _say(problem, 1)
+            _failed(problem, 1)
     return 1
 
 
@@ -43,7 +46,8 @@ def _each(group: BaseExceptionGroup[Exception]) -> list[Exception]:
     return found
 
 
-def _say(error: Exception, code: int) -> int:
+def _failed(error: Exception, code: int) -> int:
+    """Say why in the format of the log: a collector reads these lines, too."""
     for line in str(error).splitlines():
-        print(f"seb: {line}", file=sys.stderr)
+        log.error("bridge.failed", extra={"error": line, "exit_code": code})
     return code

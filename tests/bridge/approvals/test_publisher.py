@@ -2,10 +2,16 @@
 
 import logging
 
+import pytest
 from support.bridge import cast_votes, counted, event_id
+from support.signing import Signer
 
+from bridge.approvals.intake import Unauthorized
+from bridge.approvals.publisher import MOST_REFUSALS
 from bridge.plugins import Delivery
+from bridge.policy.votes import HTTP
 
+ORDERS = Signer("orders")
 EACH = {"require": "each-resource"}
 
 
@@ -50,3 +56,59 @@ async def test_events_of_other_vms_are_left_to_their_bridges(two):
     assert counted(bridge, "dropped", "not-ours") == 1
     assert await cast_votes(bridge, event_id(two, "theirs")) == []
     assert await bridge.told() == []
+
+
+def outcome_line(caplog, name):
+    (line,) = [one for one in caplog.records if one.msg == name]
+    return line
+
+
+async def test_the_log_says_who_decided_what_about_which_vms_and_until_when(two, caplog):
+    caplog.set_level(logging.INFO, "bridge")
+    bridge = await two.bridge(**EACH)
+    await bridge.hear(event_id(two), resource="vm-0", decision="hold", approver="orders")
+    line = outcome_line(caplog, "approval.recorded")
+    assert (line.levelname, line.decision, line.approver) == ("INFO", "hold", "orders")
+    assert (line.type, line.vms, line.resource) == ("Reboot", ["vm-0", "vm-1"], "vm-0")
+    assert line.not_before == (await bridge.told())[0]["data"]["notBefore"]
+    assert line.verified is False
+
+
+async def test_the_log_says_why_a_vote_does_not_count(two, caplog):
+    caplog.set_level(logging.INFO, "bridge")
+    bridge = await two.bridge(**EACH)
+    await bridge.hear(event_id(two))
+    line = outcome_line(caplog, "approval.refused")
+    assert (line.levelname, line.reason) == ("INFO", "resource-required")
+    assert line.detail == (await bridge.told())[0]["data"]["detail"]
+
+
+async def test_a_vote_without_the_right_is_a_warning(two, caplog):
+    bridge = await two.bridge(allow=[ORDERS.entry()])
+    await bridge.intake.take(Signer("orders", seed=9).delivery(event_id(two)), "bus", must_sign=True)
+    line = outcome_line(caplog, "approval.refused")
+    assert (line.levelname, line.reason) == ("WARNING", "unauthorized")
+
+
+async def test_a_forged_vote_over_http_is_a_warning_too_but_a_flood_does_not_fill_the_log(
+    two, caplog
+):
+    bridge = await two.bridge(allow=[ORDERS.entry()])
+    forged = Signer("orders", seed=9).delivery(event_id(two))
+    for _ in range(MOST_REFUSALS + 10):
+        with pytest.raises(Unauthorized):
+            await bridge.intake.take_local(forged, HTTP, None)
+    lines = [one for one in caplog.records if one.msg == "approval.refused"]
+    assert {(one.levelname, one.reason, one.via) for one in lines} == {
+        ("WARNING", "unauthorized", "http")
+    }
+    assert lines[0].event_id == event_id(two)
+    assert len(lines) == MOST_REFUSALS
+    assert counted(bridge, "refused", "unauthorized") == MOST_REFUSALS + 10
+
+
+async def test_at_debug_level_the_log_has_the_outcomes_that_another_bridge_publishes(two, caplog):
+    caplog.set_level(logging.DEBUG, "bridge")
+    second = await two.bridge("vm-1", **EACH)
+    await second.hear(event_id(two), resource="vm-0")
+    assert outcome_line(caplog, "approval.recorded").levelname == "DEBUG"

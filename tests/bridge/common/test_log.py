@@ -4,8 +4,10 @@ import logging
 import re
 import subprocess
 import sys
+import warnings
 
 import pytest
+from support.log_tools import log_as_before
 
 from bridge.common import log
 from bridge.common.fields import Secret
@@ -18,12 +20,8 @@ class Terminal(io.StringIO):
 
 @pytest.fixture(autouse=True)
 def restored():
-    loggers = [logging.getLogger(name) for name in (None, "bridge", "sinks")]
-    before = [(logger, logger.level, logger.handlers[:]) for logger in loggers]
-    yield
-    for logger, level, handlers in before:
-        logger.setLevel(level)
-        logger.handlers[:] = handlers
+    with log_as_before():
+        yield
 
 
 @pytest.fixture
@@ -66,6 +64,25 @@ def test_everything_else_gets_json_lines(bridge, lines):
         "wait": 0.25,
         "ids": ["a", "b"],
     }
+
+
+def test_what_nobody_caught_is_in_the_format_of_the_log(lines):
+    try:
+        raise RuntimeError("surprise")
+    except RuntimeError as error:
+        sys.excepthook(type(error), error, error.__traceback__)
+    [line] = lines()
+    assert (line["level"], line["event"], line["error"]) == ("error", "bridge.crashed", "surprise")
+    assert "RuntimeError: surprise" in line["traceback"]
+
+
+def test_warnings_of_python_are_in_the_format_of_the_log(lines):
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.warn("old thing", FutureWarning, stacklevel=1)
+    [line] = lines()
+    assert (line["level"], line["event"]) == ("warning", "py.warnings")
+    assert "old thing" in line["message"]
 
 
 @pytest.mark.parametrize(

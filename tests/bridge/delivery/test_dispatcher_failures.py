@@ -108,6 +108,22 @@ async def test_what_is_refused_is_a_dead_letter_and_the_next_of_its_key_goes_on(
     assert letter.first <= letter.last
     assert worker.status.rejected == 1
     assert said_of_sinks(caplog).count("sink.dead_letter") == 1
+    (line,) = [one for one in caplog.records if one.msg == "sink.dead_letter"]
+    assert (line.dead_letter, line.reason) == (letter.id, "too pink")
+
+
+async def test_at_debug_level_each_attempt_has_a_line_with_its_result(journal, hurry, caplog):
+    caplog.set_level("DEBUG", "bridge")
+    tries = iter([Unavailable("busy"), None])
+    await record(journal, about("A", 1))
+    recorder = RecordingSink(lambda _: next(tries))
+    async with at_work(dispatcher_for(journal, recorder)):
+        await until(lambda: recorder.taken)
+    lines = [one for one in caplog.records if one.msg == "sink.attempted"]
+    assert [(one.levelname, one.id, one.result, one.error) for one in lines[:2]] == [
+        ("DEBUG", "A/1", "failed", "busy"),
+        ("DEBUG", "A/1", "delivered", None),
+    ]
 
 
 async def test_a_refusal_without_a_message_shows_its_class_name(journal):

@@ -199,6 +199,20 @@ async def test_a_local_vote_is_recorded_without_waiting_for_azure(vms):
     assert outcome.outcome == "recorded"
 
 
+async def test_the_log_says_when_a_drill_begins_and_ends(vms, caplog):
+    caplog.set_level("INFO", "bridge")
+    bridge = await vms.bridge()
+    drill = await begin(bridge)
+    await drilling.end(bridge.runtime, drill.key, actor="ops", via="http")
+    lines = [one for one in caplog.records if one.msg == "bridge.audited"]
+    assert [(one.action, one.actor, one.via) for one in lines] == [
+        ("drill.started", "uid 0", "control"),
+        ("drill.ended", "ops", "http"),
+    ]
+    assert lines[0].detail["eventId"] == drill.key
+    assert (lines[0].detail["eventType"], lines[0].detail["resources"]) == ("Reboot", ["vm-0"])
+
+
 async def test_every_act_is_audited(vms):
     bridge = await vms.bridge()
     first = await begin(bridge)

@@ -144,3 +144,29 @@ async def test_one_line_in_the_log_for_each_thing_that_happens(bridge, caplog):
         if r.name in {"bridge.source.poller", "bridge.source.announcements"}
     ]
     assert said == ["poll.failed", "poll.recovered", "event.scheduled"]
+
+
+async def test_the_log_says_which_vms_a_transition_is_about_and_when(bridge, caplog):
+    caplog.set_level(logging.INFO, "bridge")
+    bridge.world.create(type="Reboot", notice="15m")
+    await bridge.poll()
+    (line,) = [one for one in caplog.records if one.msg == "event.scheduled"]
+    (told,) = await bridge.told("scheduled")
+    assert (line.type, line.vms) == ("Reboot", [VM])
+    assert line.not_before == told["data"]["notBefore"]
+
+
+async def test_at_debug_level_each_poll_has_a_line_with_its_result(bridge, caplog):
+    caplog.set_level(logging.DEBUG, "bridge")
+    bridge.world.create(type="Reboot", notice="15m")
+    await bridge.poll()
+    bridge.world.fault("status", status=503, count=1)
+    bridge.world.fault("empty", count=1)
+    await bridge.poll(2)
+    lines = [one for one in caplog.records if one.msg == "poll.finished"]
+    assert [(one.levelname, one.result, one.status) for one in lines] == [
+        ("DEBUG", "document", 200),
+        ("DEBUG", "server-error", 503),
+        ("DEBUG", "empty", 200),
+    ]
+    assert (lines[0].events, lines[0].seconds >= 0) == (1, True)

@@ -1,5 +1,6 @@
 import argparse
 import asyncio
+import json
 import socket
 import sqlite3
 
@@ -49,7 +50,9 @@ def seb_run(tmp_path, simulator, capsys, monkeypatch):
 
 
 def sentences(said: str) -> list[str]:
-    return [line for line in said.splitlines() if line.startswith("seb: ")]
+    """Why the bridge failed; every line of stderr is JSON, as everywhere but on a terminal."""
+    lines = [json.loads(line) for line in said.splitlines()]
+    return [line["error"] for line in lines if line["event"] == "bridge.failed"]
 
 
 async def test_once_is_0_when_all_went_well(seb_run, tmp_path):
@@ -67,6 +70,8 @@ async def test_a_bad_file_is_78(seb_run):
     code, said = await seb_run("--once", sinks={"log": {"type": "fiel"}})
     assert code == 78
     assert "fiel" in sentences(said)[0]
+    line = json.loads(said.splitlines()[-1])
+    assert (line["level"], line["exit_code"]) == ("error", 78)
 
 
 async def test_a_bad_level_is_78(seb_run, monkeypatch):
