@@ -119,6 +119,7 @@ class Reload:
 async def audit_configuration(runtime: Runtime, why: str) -> None:
     """Publish which configuration is in force, as a hash and in its main points."""
     config = runtime.config
+    runtime.status.configured = runtime.clock.monotonic()
     detail = {
         "sha256": fingerprint(config),
         "file": str(config.file) if config.file else None,

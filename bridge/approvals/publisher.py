@@ -15,6 +15,16 @@ log = logging.getLogger(__name__)
 
 MOST_REFUSALS = 60
 """How many refusals of unverified senders are published per minute; all are counted."""
+DROPPED = (
+    "duplicate",
+    "unchanged",
+    "older",
+    "not-ours",
+    "not-an-approval",
+    "retained",
+    "other-topic",
+)
+"""Why a message is only counted."""
 _LOG_STRAYS = 60.0
 
 

@@ -44,6 +44,7 @@ class Journal:
         self.trouble: str | None = None
         self.generation = 0
         self.quarantined: list[str] = []
+        self.times_set_aside = 0
         self._store: Store | None = None
         self._sinks: Sequence[str] = ()
         self._listeners: set[asyncio.Event] = set()
@@ -242,6 +243,7 @@ class Journal:
     def _quarantined(self, kept: Path, problem: str) -> None:
         self.origin = "quarantined"
         self.quarantined.append(f"{kept.name}: {problem}")
+        self.times_set_aside += 1
         log.error("journal.set_aside", extra={"path": str(kept), "error": problem})
 
 

@@ -62,6 +62,12 @@ class SourceProblem:
     date: datetime | None = None
 
 
+REASONS = (
+    "unreachable", "timeout", "reset", "truncated", "too-large", "not-http", "not-json",
+    "wrong-shape", "bad-request", "forbidden", "not-found", "method-not-allowed", "updating",
+    "throttled", "redirected", "server-error", "unexpected-status",
+)  # fmt: skip
+"""Why a poll has no usable answer."""
 OUTDATED = SourceProblem("outdated", "The document has changed since this was decided.")
 """No request was sent: the next document brings news and a new decision."""
 WITHDRAWN = SourceProblem("withdrawn", "When the request could be sent, no event was left in it.")

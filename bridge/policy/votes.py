@@ -16,6 +16,13 @@ OWN_CHANNELS = frozenset({AUTO, CONTROL, HTTP, REMIND, SINK})
 """The bridge's own channels; no approval source may use these names."""
 
 
+REASONS = (
+    "malformed", "unauthorized", "replayed", "unknown-event", "not-approvable", "expired",
+    "superseded", "resource-required", "rate-limited",
+)  # fmt: skip
+"""Why an approval does not count. The list is open: a later version may add one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Refusal:
     """Why an approval does not count: a stable reason, and a sentence."""

@@ -93,7 +93,10 @@ class ListenerStatus:
 
 @dataclass(slots=True)
 class Status:
-    """The whole status; only tasks of the event loop write it."""
+    """The whole status; only tasks of the event loop write it.
+
+    `started` and `configured`, when the configuration took effect, are monotonic.
+    """
 
     started: float = 0.0
     source: SourceStatus = field(default_factory=SourceStatus)
@@ -101,6 +104,7 @@ class Status:
     listeners: dict[str, ListenerStatus] = field(default_factory=dict)
     approvals: dict[tuple[str, str], int] = field(default_factory=dict)
     journal_losses: int = 0
+    configured: float | None = None
     reloads_failed: int = 0
 
     def count_approval(self, outcome: str, reason: str = "") -> None:

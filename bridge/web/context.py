@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from aiohttp import web
 
+from bridge.config import Config, fingerprint
 from bridge.journal import views
 from bridge.journal.cursors import backlog
 from bridge.journal.store import Store
@@ -30,6 +31,7 @@ class WebContext:
     started: float = 0.0
     _readings: Readings = field(default_factory=Readings)
     _read_at: float | None = None
+    _hashed: tuple[Config, str] | None = None
     _reading: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def __post_init__(self) -> None:
@@ -38,6 +40,13 @@ class WebContext:
         self.started = round(
             clock.timestamp() - clock.monotonic() + self.runtime.status.started, 3
         )
+
+    def config_sha256(self) -> str:
+        """The hash of the configuration in force, computed once for each."""
+        config = self.runtime.config
+        if self._hashed is None or self._hashed[0] is not config:
+            self._hashed = (config, fingerprint(config))
+        return self._hashed[1]
 
     def readiness(self) -> Readiness:
         runtime = self.runtime

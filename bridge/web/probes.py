@@ -34,6 +34,7 @@ async def metrics(request: web.Request) -> web.Response:
         wall=clock.timestamp(),
         monotonic=clock.monotonic(),
         started=context.started,
+        config_sha256=context.config_sha256(),
         ready=context.readiness().ready,
         tokens_refused=context.tokens_refused,
         certificates_refused=context.certificates_refused,

@@ -1,12 +1,28 @@
 """The metrics of the bridge. No label ever contains an EventId or a VM's name."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import get_args
 
+from bridge.approvals.publisher import DROPPED
+from bridge.core.cloudevent import TransitionKind
 from bridge.journal.cursors import Backlog
+from bridge.metadata import answers
+from bridge.policy import votes
 from bridge.runtime.runtime import Runtime
 from bridge.runtime.status import SinkStatus, SourceStatus, Status
 from bridge.web.health.prometheus import Family
+
+
+_OUTCOMES: Mapping[str, tuple[str, ...]] = {
+    "recorded": ("",),
+    "granted": ("",),
+    "refused": votes.REASONS,
+    "failed": ("expired",),
+    "due": ("",),
+    "dropped": DROPPED,
+}
+"""Each outcome of a vote, and its reasons."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +41,7 @@ class Moment:
     wall: float
     monotonic: float
     started: float
+    config_sha256: str
     ready: bool
     tokens_refused: int
     certificates_refused: int
@@ -38,7 +55,7 @@ def families(runtime: Runtime, readings: Readings, moment: Moment) -> list[Famil
         *_source(runtime.status.source, readings, moment),
         *_sinks(sinks),
         *_backlogs(sinks, readings, moment.wall),
-        *_approvals(runtime.status),
+        *_approvals(runtime.status, moment.monotonic),
         *_journal(runtime, readings),
         Family("seb_tokens_refused_total", "counter", "Requests whose token was refused.").add(
             moment.tokens_refused
@@ -52,6 +69,7 @@ def families(runtime: Runtime, readings: Readings, moment: Moment) -> list[Famil
 
 def _process(runtime: Runtime, moment: Moment) -> list[Family]:
     status = runtime.status
+    configured = status.started if status.configured is None else status.configured
     return [
         Family("seb_build_info", "gauge", "The running version; always 1.").add(
             1, version=runtime.version
@@ -62,6 +80,12 @@ def _process(runtime: Runtime, moment: Moment) -> list[Family]:
         Family("seb_ready", "gauge", "1 when /readyz answers 200.").add(int(moment.ready)),
         Family("seb_reloads_failed_total", "counter", "Configurations that were rejected.").add(
             status.reloads_failed
+        ),
+        Family("seb_config_info", "gauge", "The hash of the configuration in force; always 1.").add(
+            1, sha256=moment.config_sha256
+        ),
+        Family("seb_config_age_seconds", "gauge", "Time since it took effect.").add(
+            max(0.0, moment.monotonic - configured)
         ),
     ]
 
@@ -80,10 +104,10 @@ def _source(source: SourceStatus, readings: Readings, moment: Moment) -> list[Fa
         ).add_histogram(source.notice),
     ]
     problems = Family("seb_poll_problems_total", "counter", "Polls without a usable answer.")
-    for reason, count in sorted(source.problems.items()):
+    for reason, count in _from_zero(answers.REASONS, source.problems).items():
         problems.add(count, reason=reason)
     transitions = Family("seb_transitions_total", "counter", "Transitions of scheduled events.")
-    for what, count in sorted(source.transitions.items()):
+    for what, count in _from_zero(get_args(TransitionKind), source.transitions).items():
         transitions.add(count, type=what)
     return [*found, problems, transitions, *_ages(source, moment)]
 
@@ -138,10 +162,25 @@ def _backlogs(sinks: Mapping[str, SinkStatus], readings: Readings, now: float) -
     return [waiting, oldest, dead]
 
 
-def _approvals(status: Status) -> list[Family]:
+def _from_zero(known: Iterable[str], counts: Mapping[str, int]) -> dict[str, int]:
+    """Every known label from the start, so that no first increase is missed; others as one."""
+    found = dict.fromkeys(known, 0)
+    for label, count in counts.items():
+        place = label if label in found else "other"
+        found[place] = found.get(place, 0) + count
+    return found
+
+
+def _outcomes(counts: Mapping[tuple[str, str], int]) -> Family:
     became = Family("seb_approvals_total", "counter", "Outcomes of votes and grants.")
-    for (outcome, reason), count in sorted(status.approvals.items()):
-        became.add(count, outcome=outcome, reason=reason)
+    for outcome, reasons in _OUTCOMES.items():
+        mine = {reason: count for (what, reason), count in counts.items() if what == outcome}
+        for reason, count in _from_zero(reasons, mine).items():
+            became.add(count, outcome=outcome, reason=reason)
+    return became
+
+
+def _approvals(status: Status, now: float) -> list[Family]:
     up = Family("seb_approval_source_up", "gauge", "1 while the approval source is connected.")
     received = Family(
         "seb_approval_source_received_total", "counter", "Messages read from the approval source."
@@ -151,13 +190,18 @@ def _approvals(status: Status) -> list[Family]:
         "gauge",
         "Messages not read yet, if the source reports it.",
     )
+    heard = Family(
+        "seb_approval_source_heard_age_seconds", "gauge", "Time since its last sign of life."
+    )
     for name, source in status.listeners.items():
         labels = {"source": name, "type": source.type}
         up.add(int(source.state == "connected"), **labels)
         received.add(source.received, **labels)
         if source.lag is not None:
             lag.add(source.lag, **labels)
-    return [became, up, received, lag]
+        if source.heard is not None:
+            heard.add(max(0.0, now - source.heard), **labels)
+    return [_outcomes(status.approvals), up, received, lag, heard]
 
 
 def _journal(runtime: Runtime, readings: Readings) -> list[Family]:
@@ -172,4 +216,7 @@ def _journal(runtime: Runtime, readings: Readings) -> list[Family]:
         Family(
             "seb_journal_losses_total", "counter", "Deliveries lost because the journal was full."
         ).add(runtime.status.journal_losses),
+        Family(
+            "seb_journal_set_aside_total", "counter", "Journals that could not be used."
+        ).add(runtime.journal.times_set_aside),
     ]

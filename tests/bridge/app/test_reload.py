@@ -32,7 +32,9 @@ async def test_a_reload_applies_what_changed(place, simulator, caplog):
         simulator.world.create(type="Reboot", notice="15m")
         await until(lambda: "scheduled" in place.told("left"))
         place.write(sinks={"left": place.sink("left"), "right": place.sink("right")})
+        first = app.runtime.status.configured
         assert await reload(app, caplog) == "configuration.loaded"
+        assert app.runtime.status.configured > first
         await until(lambda: "scheduled" in place.told("right"))
         place.write(source={**place.keys["source"], "scope": "all"})
         assert await reload(app, caplog) == "configuration.loaded"
@@ -57,11 +59,13 @@ async def test_a_reload_applies_what_changed(place, simulator, caplog):
 async def test_a_reload_is_all_or_nothing(place, caplog, changes, said):
     async with serving(place) as app:
         before, workers = app.runtime.config, dict(app.runtime.status.sinks)
+        configured = app.runtime.status.configured
         keys = {**place.keys, "stop_grace": "1s", **changes}
         place.file.write_text(yaml.safe_dump(keys))
         assert await reload(app, caplog) == "configuration.rejected"
         assert said in caplog.records[-1].error
         assert app.runtime.config is before
+        assert app.runtime.status.configured == configured
         assert app.runtime.status.reloads_failed == 1
         assert all(app.runtime.status.sinks[name] is one for name, one in workers.items())
 

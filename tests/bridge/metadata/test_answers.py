@@ -1,5 +1,7 @@
 import json
+import re
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -7,8 +9,10 @@ from hypothesis import strategies as st
 
 from bridge.core.model import Instance
 from bridge.metadata.answers import (
+    REASONS,
     Accepted,
     Answer,
+    Reply,
     SourceProblem,
     parse_date,
     parse_retry_after,
@@ -23,6 +27,7 @@ from bridge.metadata.answers import (
 unhurried = settings(deadline=None)
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
+METADATA = Path(__file__).parents[3] / "bridge" / "metadata"
 LATER = "Sun, 15 Nov 2026 12:00:04 GMT"
 
 
@@ -263,3 +268,16 @@ def test_a_refused_instance_request_does_not_blame_the_version_of_scheduled_even
     instance = read_instance(received(400, b""))
     assert isinstance(instance, SourceProblem)
     assert "source.api_version" not in instance.detail
+
+
+@given(st.integers(300, 599))
+def test_every_status_has_a_listed_reason(status):
+    """Metrics have a series for each from the start."""
+    assert problem(Reply(status)).reason in REASONS
+
+
+def test_every_reason_in_the_code_is_listed():
+    code = [path.read_text(encoding="utf-8") for path in METADATA.glob("*.py")]
+    patterns = (r'_unusable\(reply, "([a-z-]+)"', r'reason, what = "([a-z-]+)"')
+    written = {word for text in code for each in patterns for word in re.findall(each, text)}
+    assert {"wrong-shape", "timeout"} <= written <= set(REASONS)

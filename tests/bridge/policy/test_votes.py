@@ -1,16 +1,19 @@
 """What happens to a vote later: when it lapses, still counts, or is older than another."""
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from support.ballots import cast
 from support.world import ME, NOON, NOTICE, OTHER, SECOND, scheduled_event
 
 from bridge.policy.judge import Rules, judge
-from bridge.policy.votes import Approval, Given, lapsed, older, renewed, unchanged
+from bridge.policy.votes import REASONS, Approval, Given, lapsed, older, renewed, unchanged
 
 EVENT = scheduled_event()
 EACH = Rules()
+BRIDGE = Path(__file__).parents[3] / "bridge"
 
 
 @pytest.mark.parametrize(
@@ -166,3 +169,11 @@ def test_a_voter_is_one_approver_for_one_vm_in_any_case():
     assert cast(resource=ME.upper()).voter == cast(resource=ME.lower()).voter
     assert cast(resource=ME).voter != cast(resource="").voter
     assert cast(approver="orders").voter != cast(approver="billing").voter
+
+
+def test_every_reason_in_the_code_is_listed():
+    """Metrics have a series for each from the start."""
+    code = [path.read_text(encoding="utf-8") for path in BRIDGE.rglob("*.py")]
+    written = {word for text in code for word in re.findall(r'Refusal\(\s*"([a-z-]+)"', text)}
+    assert written <= set(REASONS)
+    assert len(REASONS) == len(set(REASONS))

@@ -4,6 +4,11 @@ from support.guarded_bridge import scrape
 from support.prometheus import parse, value
 from support.served_bridge import announce, kill
 
+from bridge.approvals.publisher import DROPPED
+from bridge.config import fingerprint
+from bridge.core.cloudevent import TRANSITIONS
+from bridge.metadata import answers
+from bridge.policy import votes
 from bridge.runtime.status import ListenerStatus
 
 FIRST = "602D9444-D2CD-49C7-8624-8643E7171297"
@@ -67,12 +72,58 @@ async def test_numbers_of_a_broken_source_have_no_age(running):
     assert value(found, "seb_ready") == 0
 
 
+async def test_every_series_of_a_known_label_is_there_from_the_start(running):
+    running.runtime.status.listeners["bus"] = ListenerStatus("kafka")
+    found = parse(await scrape(running.http))
+    for outcome in ("recorded", "granted", "due"):
+        assert value(found, "seb_approvals_total", outcome=outcome, reason="") == 0
+    assert value(found, "seb_approvals_total", outcome="failed", reason="expired") == 0
+    for reason in votes.REASONS:
+        assert value(found, "seb_approvals_total", outcome="refused", reason=reason) == 0
+    for reason in DROPPED:
+        assert value(found, "seb_approvals_total", outcome="dropped", reason=reason) == 0
+    for reason in answers.REASONS:
+        assert value(found, "seb_poll_problems_total", reason=reason) == 0
+    for what in TRANSITIONS:
+        assert value(found, "seb_transitions_total", type=what) == 0
+    for name in ("delivered", "rejected", "filtered", "attempts_failed"):
+        assert value(found, f"seb_sink_{name}_total", sink="bus", type="kafka") == 0
+    assert value(found, "seb_approval_source_received_total", source="bus", type="kafka") == 0
+    assert value(found, "seb_journal_set_aside_total") == 0
+
+
+async def test_a_journal_that_was_set_aside_is_counted(running):
+    await running.journal.claim("another VM")
+    await running.journal.claim("this VM")
+    found = parse(await scrape(running.http))
+    assert value(found, "seb_journal_set_aside_total") == 1
+
+
+async def test_the_configuration_has_a_hash_and_an_age(running):
+    found = parse(await scrape(running.http))
+    sha256 = fingerprint(running.runtime.config)
+    assert value(found, "seb_config_info", sha256=sha256) == 1
+    assert 0 <= value(found, "seb_config_age_seconds") < 30
+    running.runtime.status.configured = running.runtime.clock.monotonic() - 1000
+    found = parse(await scrape(running.http))
+    assert 1000 <= value(found, "seb_config_age_seconds") < 1030
+
+
+async def test_a_reason_that_a_plugin_makes_up_does_not_make_a_series_for_each(running):
+    for number in range(500):
+        running.runtime.status.count_approval("dropped", f"made-up-{number}")
+    found = parse(await scrape(running.http))
+    assert len(found["seb_approvals_total"].samples) < 60
+    assert value(found, "seb_approvals_total", outcome="dropped", reason="other") == 500
+
+
 async def test_approvals_and_their_sources_are_counted(running):
     status = running.runtime.status
     status.count_approval("granted")
     for _ in range(2):
         status.count_approval("refused", "expired")
-    status.listeners["bus"] = ListenerStatus("kafka", "connected", received=7, lag=3)
+    heard = running.runtime.clock.monotonic() - 100
+    status.listeners["bus"] = ListenerStatus("kafka", "connected", received=7, heard=heard, lag=3)
     status.listeners["mqtt"] = ListenerStatus("mqtt", "unavailable")
     found = parse(await scrape(running.http))
     assert value(found, "seb_approvals_total", outcome="granted", reason="") == 1
@@ -82,3 +133,5 @@ async def test_approvals_and_their_sources_are_counted(running):
     assert value(found, "seb_approval_source_received_total", source="bus", type="kafka") == 7
     assert value(found, "seb_approval_source_lag_records", source="bus", type="kafka") == 3
     assert len(found["seb_approval_source_lag_records"].samples) == 1
+    ages = found["seb_approval_source_heard_age_seconds"].samples
+    assert [100 <= age < 130 for age in ages.values()] == [True], "mqtt was never heard"
