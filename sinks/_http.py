@@ -1,18 +1,23 @@
 """The HTTP client that sinks share, and sentences for the errors that aiohttp raises."""
 
+import asyncio
 import errno
 import ssl
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib.metadata import version
 from typing import Any
 
 import aiohttp
+from yarl import URL
 
 from sinks import _network
 
 BROKEN = "it closed the connection early"
 HUNG_UP = "it closed the connection without an answer"
+_NO_PROXY = "the proxy cannot be reached"
 _CONNECT_WITHIN = 5.0
+_GOODBYE = 1.0
 _IDLE = 4.0
 """Many servers close a connection that is idle for five seconds, so close ours earlier."""
 
@@ -30,6 +35,22 @@ def client(
         headers={**agent, **(headers or {})},
         **options,
     )
+
+
+async def look(url: str, context: ssl.SSLContext | None, proxy: str | None) -> str | None:
+    """Connect to the server, or to the proxy in front of it, and leave; return why that fails."""
+    target, tls = (URL(url), context) if proxy is None else (URL(proxy), None)
+    try:
+        async with asyncio.timeout(_CONNECT_WITHIN):
+            _, writer = await asyncio.open_connection(target.raw_host, target.port, ssl=tls)
+    except (OSError, ValueError) as error:
+        return why(error) if proxy is None else f"{_NO_PROXY}: {why(error)}"
+    writer.close()
+    with suppress(OSError, TimeoutError):
+        async with asyncio.timeout(_GOODBYE):
+            await writer.wait_closed()
+    writer.transport.abort()
+    return None
 
 
 def why(error: BaseException) -> str:
@@ -51,9 +72,7 @@ _REASONS: _network.Reasons = {
     aiohttp.ClientHttpProxyError: lambda error: (
         f"the proxy answered {error.status} instead of connecting"
     ),
-    aiohttp.ClientProxyConnectionError: lambda error: (
-        f"the proxy cannot be reached: {why(error.os_error)}"
-    ),
+    aiohttp.ClientProxyConnectionError: lambda error: f"{_NO_PROXY}: {why(error.os_error)}",
     aiohttp.ClientConnectorError: lambda error: why(error.os_error),
     aiohttp.ServerDisconnectedError: HUNG_UP,
     aiohttp.ClientResponseError: "its answer is not valid HTTP",

@@ -54,6 +54,10 @@ class FileSettings(SinkSettings):
             raise ValueError('must be in quotes, as in "0640", and let the owner write')
         return mode
 
+    @property
+    def connects(self) -> bool:
+        return True
+
     def describe(self) -> str:
         by = [word for word, on in (("size", self.max_size), ("age", self.max_age)) if on]
         rotated = f"rotated by {' and '.join(by)}, {self.keep} kept" if by else "never rotated"

@@ -27,6 +27,10 @@ class StdoutSettings(SinkSettings):
 
     type: Literal["stdout"] = "stdout"
 
+    @property
+    def connects(self) -> bool:
+        return True
+
     def describe(self) -> str:
         return f"writes each CloudEvent to stdout as one line of {self.words}"
 

@@ -86,6 +86,11 @@ class Secret:
         self._path = path
         self._stamp: tuple[int, int] | None = None
 
+    @property
+    def file(self) -> Path | None:
+        """The file that it is in, if it is in one."""
+        return self._path
+
     def get(self) -> str:
         """The current value. Raises OSError when its file cannot be read."""
         if self._path is not None:

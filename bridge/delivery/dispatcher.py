@@ -97,10 +97,14 @@ class Dispatcher:
             await self._not_entered(send)
             return
         self._pause.entered()
-        if self._entries_failed or self.status.state == "starting":
-            self._change("connected", None)
-        self._entries_failed = 0
+        self._reached()
         await self._pump(send, news, loss)
+
+    def _reached(self) -> None:
+        """The sink is entered. That proves a connection, or that its receiver is there to try."""
+        if self._entries_failed or self.status.state == "untried":
+            self._change("connected" if self.settings.connects else "untried", None)
+        self._entries_failed = 0
 
     async def _enter(self, stack: AsyncExitStack, loss: Loss) -> Send:
         self._entered = self.place()

@@ -92,6 +92,14 @@ class SinkSettings(Settings):
         """Seconds that `send` may take, regardless of the notice; None: as in `retry.timeout`."""
         return None
 
+    @property
+    def connects(self) -> bool:
+        """Whether the sink has a connection while it is entered, which proves that it works.
+
+        If not, it is untried until its first result.
+        """
+        return False
+
     def describe(self) -> str:
         """Finish the sentence "sink NAME …", for `seb check`."""
         return f"is a sink of type {self.type}"

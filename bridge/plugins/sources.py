@@ -84,11 +84,13 @@ class ApprovalPlugin(Generic[A]):
     """A type of approval source: its keys, and how to enter it.
 
     The iterator never ends; it raises `Unavailable` when the connection is lost, and the source is
-    entered again.
+    entered again. `check` is for `seb check --connect`, if entering would disturb a running bridge;
+    it returns what it proved as one sentence, and raises as `open` does.
     """
 
     settings: type[A]
     open: Callable[[A, Place, Listening], AbstractAsyncContextManager[AsyncIterator[Delivery]]]
+    check: Callable[[A, Place], Awaitable[str]] | None = None
 
 
 def installed_approvals() -> Mapping[str, EntryPoint]:

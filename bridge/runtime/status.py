@@ -8,8 +8,9 @@ from typing import Literal
 
 STUCK = 150.0
 """The first request to the metadata service may take 130 seconds; until then, silence is normal."""
-SinkState = Literal["starting", "connected", "unavailable", "stopped"]
-"""A sink is stopped when its receiver wants no more, until an operator resumes it."""
+SinkState = Literal["untried", "connected", "unavailable", "stopped"]
+"""Connected: it has a connection, or has delivered something; until either, it is untried.
+Stopped: its receiver wants no more, until an operator resumes it."""
 BUCKETS = (0.1, 0.5, 1.0, 2.0, 5.0, 15.0, 60.0, 300.0, 3600.0)
 
 
@@ -62,7 +63,7 @@ class SinkStatus:
 
     type: str
     required: bool
-    state: SinkState = "starting"
+    state: SinkState = "untried"
     since: float = 0.0
     error: str | None = None
     delivered: int = 0
@@ -75,7 +76,7 @@ class SinkStatus:
         """Let a stopped sink start again, once it notices; True when it was stopped."""
         if self.state != "stopped":
             return False
-        self.state, self.error, self.since = "starting", None, now
+        self.state, self.error, self.since = "untried", None, now
         return True
 
 

@@ -69,7 +69,7 @@ async def serve(runtime: Runtime, *, address: str | None) -> AsyncGenerator[Serv
 def check_tls(http: HttpSettings) -> None:
     """Raise `CannotListen` if the files of `http.tls` cannot be used."""
     if http.listen is not None:
-        _tls_context(http.tls)
+        server_context(http.tls)
 
 
 async def _control(stack: AsyncExitStack, context: WebContext, address: str | None) -> str | None:
@@ -95,7 +95,7 @@ async def _http(stack: AsyncExitStack, context: WebContext) -> Listen | None:
     http = context.runtime.config.http
     if http.listen is None:
         return None
-    tls = _tls_context(http.tls)
+    tls = server_context(http.tls)
     places = _places("http.listen", http.max_connections)
     made = await _runner(context, places, http_guard(context, http.listen), _ROUTES)
     stack.push_async_callback(made.cleanup)
@@ -176,7 +176,8 @@ async def _listen(
     return Listen(at.host, sockets[0].getsockname()[1])
 
 
-def _tls_context(tls: ServerTLS | None) -> ssl.SSLContext | None:
+def server_context(tls: ServerTLS | None) -> ssl.SSLContext | None:
+    """The TLS of the listeners, or None. Raises `CannotListen` when a file cannot be used."""
     if tls is None:
         return None
     # Not create_default_context: it writes session keys to the file in SSLKEYLOGFILE.

@@ -214,6 +214,10 @@ class KafkaSettings(Connection, SinkSettings):
             )
         return name
 
+    @property
+    def connects(self) -> bool:
+        return self.keep_connected
+
     def describe(self) -> str:
         servers = ", ".join(self.bootstrap_servers)
         shape = f"as {self.words}" if self.format else f"in {self.mode} mode"

@@ -6,7 +6,7 @@ in our words). `binding` and `topics` are pure. Approvals come the other way, by
 """
 
 from bridge.plugins import ApprovalPlugin, SinkPlugin
-from sinks.mqtt.check import check_sink
+from sinks.mqtt.check import check_sink, check_source
 from sinks.mqtt.delivery import open_sink
 from sinks.mqtt.settings import Connection, MqttSettings
 from sinks.mqtt.source import MqttApprovals, listen
@@ -14,4 +14,4 @@ from sinks.mqtt.source import MqttApprovals, listen
 __all__ = ["Connection", "MqttApprovals", "MqttSettings", "approvals", "sink"]
 
 sink = SinkPlugin(settings=MqttSettings, open=open_sink, check=check_sink)
-approvals = ApprovalPlugin(settings=MqttApprovals, open=listen)
+approvals = ApprovalPlugin(settings=MqttApprovals, open=listen, check=check_source)

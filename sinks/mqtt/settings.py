@@ -234,6 +234,10 @@ class MqttSettings(Connection, SinkSettings):
                 raise ValueError(f"topic {self.topic} and {key} {topic} must not be the same")
         return self
 
+    @property
+    def connects(self) -> bool:
+        return True
+
     def describe(self) -> str:
         kept = "; retains what is pending" if self.retain_state else ""
         asked = f"; asks for replies on {self.response_topic}" if self.response_topic else ""

@@ -91,7 +91,7 @@ async def listen(
     settings: MqttApprovals, place: Place, listening: Listening
 ) -> AsyncGenerator[AsyncIterator[Delivery]]:
     """Subscribed when entered. Raises `Unavailable` when it cannot subscribe."""
-    client_id = _client_id(settings, replace(place, sink=listening.name))
+    client_id = name_listener(settings, replace(place, sink=listening.name))
     connector = make_connector(settings, client_id, PATIENCE)
     signed = settings.trust == "signed"
     subscription = Subscription(
@@ -105,7 +105,7 @@ async def listen(
         await subscription.stop()
 
 
-def _client_id(settings: MqttApprovals, place: Place) -> str:
+def name_listener(settings: MqttApprovals, place: Place) -> str:
     """The server keeps our session under it, so a temporary id would lose approvals."""
     if settings.client_id is None and not place.names.get("vm_id"):
         why = "this VM's id is not known yet, and the server keeps approvals under it"
@@ -142,6 +142,20 @@ class Receiver(Client):
                 return
 
 
+async def subscribe(client: Client, connector: Connector, topic: str) -> None:
+    """Raises `Unavailable` when the server refuses the topic, or could lose approvals."""
+    try:
+        async with asyncio.timeout(connector.patience):
+            (answer,) = await client.subscribe({topic: 1})
+    except TimeoutError:
+        raise Unavailable(f"{connector.server}: no answer to our subscription") from None
+    if not answer.ok:
+        raise subscription_refused(answer.code, topic, answer.said)
+    if answer.code == 0:
+        why = "the server does not grant QoS 1, so approvals could be lost"
+        raise Unavailable(f"topic {topic}: {why}", retry_after=SLOW)
+
+
 class Subscription:
     """One bridge's subscription. `topic` may contain wildcards."""
 
@@ -159,7 +173,8 @@ class Subscription:
         """
         receiver = self._receiver
         await receiver.connect()
-        self._asking = asyncio.create_task(self._subscribe())
+        # Each time: the topic of the session may be an old one.
+        self._asking = asyncio.create_task(subscribe(receiver, self._connector, self._topic))
         self._asking.add_done_callback(lambda _: receiver.news.set())
         while not (self._asking.done() or receiver.arrived):
             receiver.news.clear()
@@ -169,19 +184,6 @@ class Subscription:
     def _check_answer(self) -> None:
         if self._asking is not None and self._asking.done():
             self._asking.result()
-
-    async def _subscribe(self) -> None:
-        try:
-            async with asyncio.timeout(self._connector.patience):
-                # Each time: the topic of the session may be an old one.
-                (answer,) = await self._receiver.subscribe({self._topic: 1})
-        except TimeoutError:
-            raise Unavailable(f"{self._connector.server}: no answer to our subscription") from None
-        if not answer.ok:
-            raise subscription_refused(answer.code, self._topic, answer.said)
-        if answer.code == 0:
-            why = "the server does not grant QoS 1, so approvals could be lost"
-            raise Unavailable(f"topic {self._topic}: {why}", retry_after=SLOW)
 
     async def stop(self) -> None:
         if self._asking is not None:

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import ssl
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -33,7 +34,7 @@ class Collector:
     @classmethod
     @asynccontextmanager
     async def open(cls, settings: SplunkSettings, place: Place) -> AsyncGenerator[Self]:
-        """Connects with the first request."""
+        """Has no connection before the first request."""
         async with _http.client(1) as http:
             yield cls(settings, name_channel(place), http)
 
@@ -47,6 +48,12 @@ class Collector:
         token = self._token()
         body = json.dumps({"acks": list(receipts)}).encode()
         return indexed(await self._ask("ack", token, body), token)
+
+    async def look(self) -> None:
+        """Check that the collector can be reached, and its certificate."""
+        problem = await _http.look(self.settings.url, self._context(), self.settings.proxy)
+        if problem is not None:
+            raise Unavailable(f"{self.settings.url}: {problem}")
 
     async def admit(self) -> None:
         """Check the token, with a request that has no event."""
@@ -63,6 +70,11 @@ class Collector:
             raise Unavailable("token contains characters that are not allowed in a token")
         return token
 
+    def _context(self) -> ssl.SSLContext | None:
+        if not self.settings.url.startswith("https:"):
+            return None
+        return (self.settings.tls or _SYSTEM).context()
+
     async def _ask(self, endpoint: str, token: str, body: bytes) -> CollectorResponse:
         settings = self.settings
         headers = {"Authorization": f"Splunk {token}", "X-Splunk-Request-Channel": self.channel}
@@ -75,7 +87,7 @@ class Collector:
                 data=body,
                 headers=headers,
                 allow_redirects=False,
-                ssl=(settings.tls or _SYSTEM).context() if settings.url[:6] == "https:" else True,
+                ssl=self._context() or True,
                 proxy=settings.proxy,
             ) as response:
                 return await _heard(response)

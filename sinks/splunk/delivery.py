@@ -27,6 +27,8 @@ async def open_sink(settings: SplunkSettings, place: Place) -> AsyncGenerator[Se
         if settings.acknowledge:
             # A token without receipts would accept the same events again and again.
             await collector.acknowledge()
+        else:
+            await collector.look()
         yield OpenSink(collector, open_envelopes(settings), batch_limit(settings)).send
 
 

@@ -122,6 +122,10 @@ class SyslogSettings(SinkSettings):
         """`tls://` alone means: verified by the system's authorities."""
         return self.tls or TLS() if self.to.scheme == "tls" else None
 
+    @property
+    def connects(self) -> bool:
+        return self.to.scheme != "udp" and self.keep_connected
+
     def describe(self) -> str:
         text = f"sends CloudEvents as {self.words} in syslog messages (RFC 5424) to {self.address}"
         tls = self.security

@@ -9,7 +9,7 @@ from typing import Any
 import aiohttp
 from yarl import URL
 
-from bridge.plugins import TLS, Place
+from bridge.plugins import TLS, Place, Unavailable
 from sinks import _http
 from sinks.webhook.credentials import Credentials, present
 from sinks.webhook.errors import Response, unanswered
@@ -42,6 +42,13 @@ class Line:
     @property
     def hidden(self) -> tuple[str, ...]:
         return (*self.target.hidden, *self.credentials.hidden)
+
+    async def look(self) -> None:
+        """Raises `Unavailable` when the receiver cannot be reached, or its certificate is wrong."""
+        context = self._options["ssl"] if self.target.secure else None
+        problem = await _http.look(self.target.url, context, self._options.get("proxy"))
+        if problem is not None:
+            raise Unavailable(f"{self.target.origin}: {problem}")
 
     async def ask(self, method: str, headers: Mapping[str, str], body: bytes = b"") -> Response:
         """Raises `Unavailable` when there is no answer. `errors` says what an answer means."""

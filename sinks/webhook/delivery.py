@@ -35,8 +35,9 @@ from sinks.webhook.settings import WebhookSettings
 async def open_sink(settings: WebhookSettings, place: Place) -> AsyncGenerator[Send]:
     async with client(settings) as http:
         session = OpenSink.begin(settings, place, http)
-        if settings.handshake != "off":
-            await session.connect()
+        line = await session.connect()
+        if settings.handshake == "off":
+            await line.look()
         yield session.send
 
 

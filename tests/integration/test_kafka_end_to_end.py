@@ -209,7 +209,7 @@ async def settled(at: Stage) -> dict[str, Json]:
     while True:
         found = {each["name"]: each for each in (await seb(at, "sinks"))["sinks"]}
         tried = all(s["state"] == "unavailable" or s["waiting"] == 0 for s in found.values())
-        if tried and "starting" not in {each["state"] for each in found.values()}:
+        if tried and "untried" not in {each["state"] for each in found.values()}:
             return found
         await asyncio.sleep(0.2)
 

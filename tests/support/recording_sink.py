@@ -12,6 +12,16 @@ from bridge.plugins import CloudEvent, Place, Result, Send, SinkPlugin, SinkSett
 from bridge.runtime.status import SinkStatus
 
 
+class FakeSettings(SinkSettings):
+    """It has a connection, unless the test says otherwise."""
+
+    connected: bool
+
+    @property
+    def connects(self) -> bool:
+        return self.connected
+
+
 @dataclass
 class RecordingSink:
     """`judge` returns the result for one CloudEvent; if it raises, the whole batch fails."""
@@ -21,6 +31,7 @@ class RecordingSink:
     leaving: Callable[[], Any] = lambda: None
     answer: Callable[[list[Result]], Any] = lambda results: results
     pause: float = 0.0
+    connects: bool = True
     batches: list[list[str]] = field(default_factory=list)
     taken: list[str] = field(default_factory=list)
     entered: int = 0
@@ -28,11 +39,11 @@ class RecordingSink:
     places: list[Place] = field(default_factory=list)
 
     @property
-    def plugin(self) -> SinkPlugin[SinkSettings]:
-        return SinkPlugin(SinkSettings, self.open)
+    def plugin(self) -> SinkPlugin[FakeSettings]:
+        return SinkPlugin(FakeSettings, self.open)
 
     @contextlib.asynccontextmanager
-    async def open(self, settings: SinkSettings, place: Place) -> AsyncGenerator[Send]:
+    async def open(self, settings: FakeSettings, place: Place) -> AsyncGenerator[Send]:
         self.places.append(place)
         await asyncio.sleep(0)
         await _maybe(self.entering())
@@ -66,7 +77,7 @@ def dispatcher_for(
     return Dispatcher(
         name,
         recorder.plugin,
-        SinkSettings.model_validate({"type": "fake", **settings}),
+        FakeSettings.model_validate({"type": "fake", "connected": recorder.connects, **settings}),
         lambda: Place({"vm_name": "vm-0"}),
         journal,
         SinkStatus("fake", required=True),

@@ -5,7 +5,7 @@ from typing import Any
 
 from support.splunk_server import TOKEN, SplunkServer
 
-from bridge.plugins import CloudEvent, Place, Result
+from bridge.plugins import CloudEvent, Place, Result, Unavailable
 from sinks.splunk import SplunkSettings, sink
 
 PLACE = Place({"vm_id": "vm-1"}, sink="siem")
@@ -18,5 +18,9 @@ def configured(url: str = "https://splunk.example:8088", **keys: Any) -> SplunkS
 async def deliver(
     server: SplunkServer, cloudevents: Sequence[CloudEvent], **keys: Any
 ) -> list[Result]:
-    async with sink.open(configured(server.url, **keys), PLACE) as send:
-        return list(await send(cloudevents))
+    """One batch; entering may already fail."""
+    try:
+        async with sink.open(configured(server.url, **keys), PLACE) as send:
+            return list(await send(cloudevents))
+    except Unavailable as problem:
+        return [problem] * len(cloudevents)

@@ -7,7 +7,7 @@ from typing import Any
 from support.cloudevents import make
 from support.webhook_receiver import Receiver
 
-from bridge.plugins import CloudEvent, Place, Result, Send
+from bridge.plugins import CloudEvent, Place, Result, Send, Unavailable
 from sinks.webhook import WebhookSettings, sink
 
 PLACE = Place({"vm_name": "web-1"}, sink="hook")
@@ -26,9 +26,13 @@ async def session(receiver: Receiver, **keys: Any) -> AsyncIterator[Send]:
 async def attempt(
     receiver: Receiver, sent: Sequence[CloudEvent] | None = None, **keys: Any
 ) -> list[Result]:
-    """One typical CloudEvent, unless *sent* names others."""
-    async with session(receiver, **keys) as send:
-        return list(await send(sent if sent is not None else [make()]))
+    """One typical CloudEvent, unless *sent* names others; entering may already fail."""
+    sent = [make()] if sent is None else sent
+    try:
+        async with session(receiver, **keys) as send:
+            return list(await send(sent))
+    except Unavailable as problem:
+        return [problem] * len(sent)
 
 
 async def checked(receiver: Receiver, **keys: Any) -> str:

@@ -4,10 +4,13 @@ import argparse
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from pydantic import BaseModel
+
+from bridge.common.fields import Secret
 from bridge.common.supervise import attempt
 from bridge.config import Config, ConfigError, load
 from bridge.config.describe import describe
@@ -15,15 +18,28 @@ from bridge.core.model import Instance
 from bridge.metadata.answers import SourceProblem
 from bridge.metadata.client import Metadata
 from bridge.metadata.discovery import NOT_FOUND, discover
-from bridge.plugins import Place, SinkSettings, Unavailable
+from bridge.plugins import (
+    ApprovalSettings,
+    Listening,
+    Place,
+    SinkSettings,
+    Unavailable,
+    read_secret,
+)
 from bridge.plugins.sinks import find_sink
+from bridge.plugins.sources import find_approvals
 from bridge.runtime.identity import place
+
+_PATIENCE = 15.0
+"""Seconds for an approval source; it limits its own steps to less."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-c", "--config", type=Path, metavar="FILE", help="the configuration")
     parser.add_argument(
-        "--connect", action="store_true", help="also connect to the endpoint and to every sink"
+        "--connect",
+        action="store_true",
+        help="also connect to the endpoint, every sink and every approval source",
     )
 
 
@@ -68,6 +84,10 @@ async def _prove(config: Config) -> AsyncIterator[tuple[bool, str]]:
     here = place(config.source.vm_name or instance.name, instance)
     for name, settings in config.sinks.items():
         yield await _sink(name, settings, here)
+    for name, source in config.approvals.sources.items():
+        yield await _approvals(name, source, here)
+    for result in (*_secret_files(config), *_certificate(config)):
+        yield result
 
 
 def _judge(answer: object, good: str) -> tuple[bool, str]:
@@ -86,3 +106,62 @@ async def _sink(name: str, settings: SinkSettings, here: Place) -> tuple[bool, s
 
     said = await attempt(prove(), settings.retry.timeout)
     return not isinstance(said, Unavailable), f"sink {name}: {said}"
+
+
+async def _approvals(name: str, settings: ApprovalSettings, here: Place) -> tuple[bool, str]:
+    """Enter the source, but read nothing: what it has is for the bridge."""
+    plugin = find_approvals(settings.type)
+    here = replace(here, sink=name)
+
+    async def prove() -> str:
+        if plugin.check is not None:
+            return await plugin.check(settings, here)
+        async with plugin.open(settings, here, Listening(name, {}, 0.0, lambda _: None)):
+            return "can be read"
+
+    said = await attempt(prove(), _PATIENCE)
+    return not isinstance(said, Unavailable), f"approvals from {name}: {said}"
+
+
+def _secret_files(config: Config) -> Iterator[tuple[bool, str]]:
+    """Read each token, password and key that is in a file."""
+    for where, secret in _secrets(config, ""):
+        if secret.file is None:
+            continue
+        try:
+            read_secret(secret, where)
+        except Unavailable as problem:
+            yield False, str(problem)
+        else:
+            yield True, f"{where} can be read from {secret.file}"
+
+
+def _secrets(value: object, where: str) -> Iterator[tuple[str, Secret]]:
+    """The secrets in the configuration, each with its key."""
+    if isinstance(value, Secret):
+        yield where, value
+    elif isinstance(value, BaseModel):
+        named = type(value).model_fields
+        yield from _each(((named[name].alias or name, each) for name, each in value), where)
+    elif isinstance(value, Mapping):
+        yield from _each(value.items(), where)
+    elif isinstance(value, list | tuple):
+        yield from _each(enumerate(value), where)
+
+
+def _each(parts: Iterable[tuple[object, object]], where: str) -> Iterator[tuple[str, Secret]]:
+    for name, part in parts:
+        yield from _secrets(part, f"{where}.{name}" if where else str(name))
+
+
+def _certificate(config: Config) -> Iterator[tuple[bool, str]]:
+    from bridge.web.server import CannotListen, server_context  # noqa: PLC0415  few checks need it
+
+    if config.http.tls is None:
+        return
+    try:
+        server_context(config.http.tls)
+    except CannotListen as problem:
+        yield False, str(problem)
+    else:
+        yield True, "http.tls: the certificate and its key can be used"

@@ -127,7 +127,8 @@ def _ages(source: SourceStatus, moment: Moment) -> list[Family]:
 
 
 def _sinks(sinks: Mapping[str, SinkStatus]) -> list[Family]:
-    up = Family("seb_sink_up", "gauge", "1 while the sink accepts CloudEvents.")
+    up = Family("seb_sink_up", "gauge", "0 while the sink is unavailable or stopped.")
+    untried = Family("seb_sink_untried", "gauge", "1 until it has connected or delivered.")
     stopped = Family("seb_sink_stopped", "gauge", "1 while it waits for seb sinks --resume.")
     delivered = Family("seb_sink_delivered_total", "counter", "CloudEvents the sink has accepted.")
     failed = Family(
@@ -140,14 +141,15 @@ def _sinks(sinks: Mapping[str, SinkStatus]) -> list[Family]:
     latency = Family("seb_sink_latency_seconds", "histogram", "Time from the journal to delivery.")
     for name, sink in sinks.items():
         labels = {"sink": name, "type": sink.type}
-        up.add(int(sink.state == "connected"), **labels)
+        up.add(int(sink.state in {"connected", "untried"}), **labels)
+        untried.add(int(sink.state == "untried"), **labels)
         stopped.add(int(sink.state == "stopped"), **labels)
         delivered.add(sink.delivered, **labels)
         failed.add(sink.attempts_failed, **labels)
         rejected.add(sink.rejected, **labels)
         filtered.add(sink.filtered, **labels)
         latency.add_histogram(sink.latency, **labels)
-    return [up, stopped, delivered, failed, rejected, filtered, latency]
+    return [up, untried, stopped, delivered, failed, rejected, filtered, latency]
 
 
 def _backlogs(sinks: Mapping[str, SinkStatus], readings: Readings, now: float) -> list[Family]:

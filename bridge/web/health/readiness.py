@@ -94,8 +94,8 @@ def _notes(view: HealthView) -> list[Remark]:
     if view.scope == "own" and view.vm_name is None:
         why = "this VM's name is not known yet, so the scheduled events of all VMs are published"
         notes.append(Remark("scope", why))
-    starting = [name for name, sink in view.status.sinks.items() if sink.state == "starting"]
-    notes += [Remark(f"sink {name}", "is connecting for the first time") for name in starting]
+    untried = [name for name, sink in view.status.sinks.items() if sink.state == "untried"]
+    notes += [Remark(f"sink {name}", "untried: nothing was delivered yet") for name in untried]
     notes += [*_clock(view), *_approvals(view)]
     if lost := view.status.journal_losses:
         why = f"{lost} deliveries were lost since the start, because the journal was full"

@@ -18,7 +18,7 @@ def test_a_value_is_counted_in_the_first_bucket_that_holds_it(value, bucket):
 def test_only_a_stopped_sink_is_resumed():
     sink = SinkStatus("webhook", required=True, state="stopped", error="410 Gone")
     assert sink.resume(12.0)
-    assert (sink.state, sink.error, sink.since) == ("starting", None, 12.0)
+    assert (sink.state, sink.error, sink.since) == ("untried", None, 12.0)
     assert not sink.resume(13.0)
     assert sink.since == 12.0
 

@@ -157,7 +157,7 @@ async def test_a_stopped_sink_is_shown_and_resumed_and_that_is_audited(running):
     for resumed in (True, False):
         status, body = await running.control.ask("POST", "/api/v1/sinks/bus/resume")
         assert (status, body) == (202, {"sink": "bus", "resumed": resumed})
-    assert bus.state == "starting"
+    assert bus.state == "untried"
     (audit,) = await audits(running)
     assert (audit["action"], audit["detail"]["stoppedBecause"]) == (
         "sink.resumed",
@@ -170,7 +170,7 @@ async def test_a_stopped_sink_is_shown_and_resumed_and_that_is_audited(running):
 async def test_a_replay_resumes_too(running):
     running.runtime.status.sinks["bus"].state = "stopped"
     assert (await running.control.ask("POST", "/api/v1/sinks/bus/replay"))[0] == 202
-    assert running.runtime.status.sinks["bus"].state == "starting"
+    assert running.runtime.status.sinks["bus"].state == "untried"
 
 
 async def test_a_note_about_a_delivery_is_part_of_the_history(running):

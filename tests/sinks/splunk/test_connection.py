@@ -4,6 +4,7 @@ import ssl
 from dataclasses import replace
 from uuid import UUID
 
+import pytest
 from aiohttp import web
 from support.canned_server import CannedServer, http
 from support.certificates import issue
@@ -31,6 +32,19 @@ async def test_gzip_makes_it_smaller(server):
     assert server.requests[1][1]["Content-Encoding"] == "gzip"
     assert packed < plain / 5
     assert server.ids[:20] == server.ids[20:]
+
+
+async def test_entering_looks_whether_the_collector_is_there_and_sends_nothing(server):
+    async with sink.open(configured(server.url), PLACE):
+        assert server.requests == []
+    for keys, why in (
+        ({"url": "http://127.0.0.1:9"}, "http://127.0.0.1:9: nothing listens there"),
+        ({"url": server.url.replace("http:", "https:")}, "it does not use TLS on this port"),
+        ({"proxy": "http://127.0.0.1:9"}, "the proxy cannot be reached: nothing listens there"),
+    ):
+        with pytest.raises(Unavailable, match=why):
+            async with sink.open(configured(**{"url": server.url, **keys}), PLACE):
+                pass
 
 
 async def test_redirects_are_not_followed_with_the_token(server):

@@ -39,6 +39,26 @@ async def secured(
         yield receiver
 
 
+async def test_entering_looks_whether_the_receiver_is_there_and_sends_nothing(certificates):
+    async with secured(certificates) as receiver:
+        async with session(receiver, tls={"ca": str(certificates.authority)}):
+            pass
+        with pytest.raises(Unavailable, match="its certificate is not accepted"):
+            async with session(receiver, tls={"ca": str(certificates.other_authority)}):
+                pass
+        await receiver.down()
+        with pytest.raises(Unavailable, match=r"127.0.0.1:\d+: nothing listens there"):
+            async with session(receiver):
+                pass
+        assert receiver.got == receiver.asked == []
+
+
+async def test_behind_a_proxy_entering_looks_at_the_proxy(receiver):
+    with pytest.raises(Unavailable, match="the proxy cannot be reached: nothing listens there"):
+        async with session(receiver, proxy={"url": "http://127.0.0.1:9"}):
+            pass
+
+
 async def test_a_receiver_is_trusted_by_its_authority(certificates):
     async with secured(certificates) as receiver:
         tls = {"ca": str(certificates.authority)}
@@ -89,11 +109,12 @@ async def test_certificates_that_are_exchanged_take_effect_with_the_next_batch(
     certificates, tmp_path
 ):
     ca = tmp_path / "ca.pem"
-    ca.write_bytes(certificates.other_authority.read_bytes())
+    ca.write_bytes(certificates.authority.read_bytes())
     async with (
         secured(certificates) as receiver,
         sink.open(configured(receiver, tls={"ca": str(ca)}), Place()) as send,
     ):
+        ca.write_bytes(certificates.other_authority.read_bytes())
         assert type((await send([make()]))[0]) is Unavailable
         ca.write_bytes(certificates.authority.read_bytes())
         assert await send([make()]) == [None]
@@ -215,9 +236,10 @@ async def test_an_answer_without_end_is_read_for_64_kib_only(receiver, status):
 
 async def test_a_name_that_does_not_exist_says_so():
     settings = WebhookSettings(type="webhook", url="https://no.such.name.invalid/s3cret")
-    async with sink.open(settings, PLACE) as send:
-        [problem] = await send([make()])
-    assert str(problem) == "https://no.such.name.invalid: its name cannot be resolved"
+    with pytest.raises(Unavailable) as problem:
+        async with sink.open(settings, PLACE):
+            pass
+    assert str(problem.value) == "https://no.such.name.invalid: its name cannot be resolved"
 
 
 async def test_proxy_variables_of_the_environment_are_not_read(receiver, monkeypatch):

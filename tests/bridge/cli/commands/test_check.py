@@ -4,6 +4,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 import yaml
+from support.certificates import issue
+from support.third_party_source import register
 
 from bridge.cli.commands import check
 from bridge.metadata.discovery import Attempt, Candidate
@@ -118,6 +120,57 @@ async def test_candidates_before_the_right_one_are_not_failures(seb_check, simul
     code, out, _ = await seb_check("--connect")
     assert code == 0
     assert "(lease): no" in out
+
+
+@pytest.fixture
+def tail():
+    """Approval sources that read the lines of a file."""
+    undo = register()
+    yield
+    undo()
+
+
+async def test_connect_enters_every_approval_source(seb_check, tmp_path, tail):
+    (tmp_path / "votes").touch()
+    sources = {
+        name: {"type": "tail", "path": str(tmp_path / name), "trust": "transport"}
+        for name in ("votes", "nowhere")
+    }
+    code, out, _ = await seb_check("--connect", approvals={"from": sources})
+    assert code == 1
+    assert "ok      approvals from votes: can be read" in out.splitlines()
+    gone = f"FAILED  approvals from nowhere: there is no {tmp_path / 'nowhere'}"
+    assert gone in out.splitlines()
+
+
+async def test_connect_reads_tokens_and_other_secrets_from_their_files(seb_check, tmp_path):
+    (tmp_path / "good").write_text("s3cret")
+    (tmp_path / "empty").touch()
+    tokens = [{"name": each, "token": {"file": str(tmp_path / each)}} for each in ("good", "empty")]
+    late = tmp_path / "late"
+    allow = [{"approver": "orders", "keys": [{"hmac": {"file": str(late)}}]}]
+    keys = {"http": {"tokens": tokens}, "approvals": {"allow": allow}}
+    code, out, _ = await seb_check("--connect", **keys)
+    lines = [line for line in out.splitlines() if "can be read from" in line or "FAILED" in line]
+    assert code == 1
+    assert "s3cret" not in out
+    assert lines == [
+        f"FAILED  approvals.allow.0.keys.0.hmac cannot be read from {late}: No such file or directory",
+        f"ok      http.tokens.0.token can be read from {tmp_path / 'good'}",
+        f"FAILED  http.tokens.1.token is empty in Secret(file='{tmp_path / 'empty'}')",
+    ]
+
+
+async def test_connect_loads_the_certificate_of_the_server(seb_check, tmp_path):
+    files = issue(tmp_path)
+    tls = {"certificate": str(files.server.certificate), "key": str(files.server.key)}
+    code, out, _ = await seb_check("--connect", http={"tls": tls})
+    assert code == 0
+    assert "ok      http.tls: the certificate and its key can be used" in out.splitlines()
+    tls["key"] = str(files.client.key)
+    code, out, _ = await seb_check("--connect", http={"tls": tls})
+    assert code == 1
+    assert "FAILED  http.tls: " in out
 
 
 def plugin(check_it=None, enter=lambda: None) -> SinkPlugin:

@@ -35,7 +35,7 @@ async def test_a_stopped_sink_is_resumed_on_request(seb, running):
     bus.state, bus.error = "stopped", "410: unsubscribed"
     assert "stopped" in (await seb(sinks))[1]
     assert await seb(sinks, "--resume", "bus") == (0, "bus: it has resumed.\n", "")
-    assert bus.state == "starting"
+    assert bus.state == "untried"
     assert await seb(sinks, "--resume", "bus") == (0, "bus: it was not stopped.\n", "")
     code, _, err = await seb(sinks, "--resume", "none")
     assert (code, "There is no sink 'none'" in err) == (1, True)

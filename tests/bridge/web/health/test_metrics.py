@@ -36,6 +36,14 @@ async def test_a_stopped_sink_differs_from_one_that_is_down(running):
         assert value(found, "seb_sink_stopped", sink=name, type=kind) == stopped
 
 
+async def test_an_untried_sink_is_neither_down_nor_known_to_work(running):
+    running.runtime.status.sinks["bus"].state = "untried"
+    found = parse(await scrape(running.http))
+    for name, kind, untried in (("bus", "kafka", 1), ("pager", "webhook", 0)):
+        assert value(found, "seb_sink_up", sink=name, type=kind) == 1
+        assert value(found, "seb_sink_untried", sink=name, type=kind) == untried
+
+
 async def test_what_happened_is_counted(running):
     (told,) = await announce(running.journal, FIRST)
     await kill(running.journal, "bus", told)

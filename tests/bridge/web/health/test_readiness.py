@@ -111,7 +111,10 @@ def test_a_required_sink_is_a_reason_and_a_best_effort_sink_is_a_note():
     }
     found = readiness(view(status=status))
     assert [(one.what, one.why) for one in found.reasons] == [("sink bus", "no broker")]
-    assert [one.what for one in found.notes] == ["sink new", "sink chat"]
+    assert [(one.what, one.why) for one in found.notes] == [
+        ("sink new", "untried: nothing was delivered yet"),
+        ("sink chat", "unavailable"),
+    ]
 
 
 def test_a_stopped_sink_says_why_and_what_to_type():
