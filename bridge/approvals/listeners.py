@@ -5,10 +5,13 @@ import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from bridge.approvals.intake import Intake
 from bridge.common.errors import Unavailable
-from bridge.common.supervise import supervise
+from bridge.common.supervise import attempt, heard, supervise
+from bridge.delivery.rules import longest_wait
+from bridge.journal import views
 from bridge.journal.cursors import checkpoints
 from bridge.plugins import ApprovalSettings, Listening
 from bridge.plugins.sources import find_approvals
@@ -20,6 +23,8 @@ log = logging.getLogger(__name__)
 LONGEST_BACKOFF = 30.0
 LONGEST_ASKED = 300.0
 """Errors of a source that an operator must fix."""
+_LOOK = 5.0
+"""How long reading the journal may take, in seconds."""
 
 
 @dataclass(slots=True)
@@ -77,6 +82,28 @@ class Listener:
             log.info("approvals.connected", extra={"source": self.name})
         status.state, status.error = "connected", None
 
+    async def rest(self, seconds: float) -> None:
+        """Wait before the next session, but no longer than the nearest event leaves time for."""
+        clock, journal = self.runtime.clock, self.runtime.journal
+        began, at = clock.monotonic(), clock.now()
+        with journal.news() as news:
+            while True:
+                news.clear()
+                notice = await attempt(self._notice(at), _LOOK)
+                known = None if isinstance(notice, Unavailable) else notice
+                left = began + min(seconds, longest_wait(known)) - clock.monotonic()
+                if left <= 0 or not await heard(news, left):
+                    return
+
+    async def _notice(self, at: datetime) -> float | None:
+        """The shortest notice, as it was at that time, of what has not started yet."""
+        pending = await self.runtime.journal.run(views.pending)
+        due = [known.event.not_before for known in pending.values()]
+        ahead = [
+            moment for moment in due if moment is not None and moment > self.runtime.clock.now()
+        ]
+        return (min(ahead) - at).total_seconds() if ahead else None
+
     def failed(self, problem: BaseException | None, _: float) -> None:
         status = self.status
         said = "it ended" if problem is None else str(problem) or repr(problem)
@@ -114,6 +141,7 @@ class Listeners:
             most=LONGEST_BACKOFF,
             asked=LONGEST_ASKED,
             on_failure=listener.failed,
+            sleep=listener.rest,
         )
         return group.create_task(work, name=f"approvals.{name}")
 

@@ -243,3 +243,24 @@ async def test_a_listener_can_be_stopped_while_it_waits_for_azure_and_the_next_r
     answered.set()
     async with listening(voting):
         await until(lambda: radio.acked == ["r/0/0"])
+
+
+async def test_a_source_that_asks_for_minutes_is_entered_sooner_when_an_event_is_near(
+    tmp_path, radio
+):
+    async with group(tmp_path) as made:
+        made.world.create(name="far", type="Reboot", notice="1h")
+        voting = await made.bridge()
+        await near(made, voting, radio)
+
+
+async def near(made, voting, radio):
+    radio.refusals.append(Unavailable("another client took over", retry_after=300))
+    async with listening(voting):
+        await until(lambda: voting.runtime.status.listeners["bus"].state == "unavailable")
+        await asyncio.sleep(0.2)
+        assert len(radio.entered) == 1
+        made.world.create(name="near", type="Preempt", notice="6s")
+        await voting.poll()
+        await until(lambda: len(radio.entered) == 2, patience=20)
+        assert voting.runtime.status.listeners["bus"].error is None
