@@ -44,6 +44,8 @@ class Service:
     tell: Callable[[dict[str, Any]], None]
     note: Callable[[str], None]
     _over: threading.Event = field(default_factory=threading.Event)
+    _seen: dict[str, str] = field(default_factory=dict)
+    """The latest state of each event: it is ready for that, and for nothing worse."""
 
     async def run(self) -> None:
         """Consume in a separate thread until canceled."""
@@ -77,12 +79,15 @@ class Service:
         headers = {name: value.decode() for name, value in record.headers() or ()}
         data = json.loads(record.value())
         self.tell({"type": headers["ce_type"], "time": headers["ce_time"], "data": data})
+        if "state" in data:
+            self._seen[data["eventId"]] = data["state"]
         if headers["ce_type"].endswith(".scheduled.v1") and data["eventType"] == "Reboot":
             ready[data["eventId"]] = time.monotonic() + self.drain_for
             self.note("orders-service starts to drain")
 
     def _approve(self, writer: Any, event_id: str) -> None:
         said = {"eventId": event_id, "approver": "orders-service", "reason": "drained"}
+        said["seen"] = self._seen[event_id]
         writer.produce(APPROVALS, json.dumps(said).encode())
         writer.flush(5)
         self.note(f"orders-service is drained, and approves on {APPROVALS}")

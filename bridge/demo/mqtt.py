@@ -66,6 +66,7 @@ class PlantFloor:
         self.note(f"MQTT to plant-floor: {data['eventType']} {data['eventId'][:8]} {what}")
         if what == "scheduled":
             said = {"eventId": data["eventId"], "approver": "plant-floor", "reason": "idle"}
+            said["seen"] = data["state"]
             await self.client.publish(APPROVALS, json.dumps(said).encode(), qos=1)
             self.note(f"plant-floor is idle and approves on {APPROVALS}")
 

@@ -25,6 +25,7 @@ _TOLD = (
     "description",
     "eventSource",
     "durationInSeconds",
+    "state",
 )
 
 
@@ -56,6 +57,7 @@ def event(
         affected = data.get("observer", {}).get("affected")
     return {
         **body,
+        "life": known.life if known is not None else data.get("life"),
         "pending": known is not None,
         "affected": affected,
         "inferred": data.get("inferred", False),

@@ -21,17 +21,18 @@ VM = os.environ.get("VM", "vm-0")  # its name in Azure
 APPROVER = os.environ.get("APPROVER", "checkout")  # our name in votes
 SECONDS = float(os.environ.get("SECONDS", "3"))  # how long draining takes
 UNREADABLE = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
-known: dict[str, tuple] = {}  # the newest rank and time of each scheduled event
+known: dict[str, tuple] = {}  # the newest life, rank and time of each scheduled event
 closed_for: set[str] = set()  # the scheduled events that keep our queue closed
 say = partial(print, flush=True)
 
 
 def hear(event: dict) -> dict | None:
-    """Return its data if it is new for our VM: the highest rank, then the latest time."""
+    """Return its data if it is new for our VM: the highest life, then rank, then time."""
     data = event["data"]
     if "rank" not in data:
         return None  # an outcome, a snapshot, an audit
-    key, place = data["eventId"], (data["rank"], datetime.fromisoformat(event["time"]))
+    key, life = data["eventId"], data.get("life", 1)
+    place = (life, data["rank"], datetime.fromisoformat(event["time"]))
     ours = VM.casefold() in [name.casefold() for name in data["resources"]]
     if place <= known.get(key, (0,)) or not (ours or key in closed_for):
         return None  # a copy, an older state, or about other VMs
@@ -58,6 +59,7 @@ def work(news: dict) -> dict | None:
         time.sleep(SECONDS / 3)
     closed_for.update([] if drill else [key])
     said = {"eventId": key, "approver": APPROVER, "resource": VM, "id": news["id"]}
+    said["seen"] = news.get("state")  # we are ready for this, not for anything worse
     return {**said, "decision": "approve", "reason": "a drill" if drill else "drained"}
 
 

@@ -4,7 +4,7 @@ import { createHmac, createPrivateKey, randomUUID, sign } from "node:crypto";
 const [eventId, resource, url] = process.argv.slice(2);
 const [kind, text] = process.env.SEB_KEY.split("_");
 const raw = Buffer.from(text, "base64");
-const body = JSON.stringify({ eventId, resource, reason: "drained" });
+const body = JSON.stringify({ eventId, resource, seen: process.env.SEEN });
 const [id, now] = [randomUUID(), Math.floor(Date.now() / 1000)];
 const content = Buffer.from(`${id}.${now}.${body}`);
 const pkcs8 = (seed) => Buffer.concat([Buffer.from("302e020100300506032b657004220420", "hex"), seed]);

@@ -9,7 +9,7 @@ trap 'rm -rf "$work"' EXIT
     printf '\060\056\002\001\000\060\005\006\003\053\145\160\004\042\004\040'
     printf %s "${SEB_KEY#whsk_}" | openssl base64 -d -A | head -c 32
 } >"$work/key"
-body=$(printf '{"eventId": "%s", "resource": "%s", "reason": "drained"}' "$1" "$2")
+body=$(printf '{"eventId": "%s", "resource": "%s"%s}' "$1" "$2" "${SEEN:+, \"seen\": \"$SEEN\"}")
 id=$(openssl rand -hex 16) now=$(date +%s)
 printf %s "$id.$now.$body" >"$work/content"
 made=$(openssl pkeyutl -sign -rawin -keyform DER -inkey "$work/key" -in "$work/content" | openssl base64 -A)

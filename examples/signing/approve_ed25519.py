@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 event_id, vm, url = sys.argv[1:]
 seed = base64.b64decode(os.environ["SEB_KEY"].removeprefix("whsk_"))[:32]
-body = json.dumps({"eventId": event_id, "resource": vm, "reason": "drained"})
+body = json.dumps({"eventId": event_id, "resource": vm, "seen": os.environ.get("SEEN")})
 name, now = str(uuid.uuid4()), str(int(time.time()))
 key = Ed25519PrivateKey.from_private_bytes(seed)
 made = base64.b64encode(key.sign(f"{name}.{now}.{body}".encode())).decode()

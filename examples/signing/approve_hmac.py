@@ -11,7 +11,7 @@ import uuid
 
 event_id, vm, url = sys.argv[1:]
 key = base64.b64decode(os.environ["SEB_KEY"].removeprefix("whsec_"))
-body = json.dumps({"eventId": event_id, "resource": vm, "reason": "drained"})
+body = json.dumps({"eventId": event_id, "resource": vm, "seen": os.environ.get("SEEN")})
 name, now = str(uuid.uuid4()), str(int(time.time()))
 made = base64.b64encode(hmac.digest(key, f"{name}.{now}.{body}".encode(), "sha256")).decode()
 headers = {"webhook-id": name, "webhook-timestamp": now, "webhook-signature": f"v1,{made}"}

@@ -22,6 +22,8 @@ _DATA = {
     "EVENT_DESCRIPTION": "description",
     "EVENT_APPROVABLE": "approvable",
     "EVENT_DRILL": "drill",
+    "EVENT_STATE": "state",
+    "EVENT_LIFE": "life",
     "EVENT_REASON": "reason",
 }
 

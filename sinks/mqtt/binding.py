@@ -19,7 +19,7 @@ _ANNOUNCED = frozenset({"scheduled", "updated"})
 _PENDING = _ANNOUNCED | {"started"}
 _ENDED = frozenset({"completed", "canceled"})
 _OF_PRESENCE = {"ContentType": "application/json", "PayloadFormatIndicator": 1}
-_EVENT_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
+_CORRELATION = re.compile(r"([A-Za-z0-9._:-]{1,128})(?:/([0-9a-f]{64}))?")
 _ANY_STRUCTURED = "application/cloudevents"
 _SIGNING = "webhook-"
 
@@ -88,7 +88,7 @@ class Binding:
             extras["MessageExpiryInterval"] = lifetime
         if self.response_topic is not None and data.get("approvable"):
             extras["ResponseTopic"] = self.response_topic
-            extras["CorrelationData"] = str(data["eventId"]).encode()
+            extras["CorrelationData"] = _correlation(data)
         return extras
 
     def _lifetime(self, data: dict[str, Any], kind: str, now: float) -> int | None:
@@ -99,6 +99,12 @@ class Binding:
             return None
         until = datetime.fromisoformat(data["notBefore"]).timestamp() + HOUR
         return max(1, round(until - now))
+
+
+def _correlation(data: Mapping[str, Any]) -> bytes:
+    """`EVENTID/STATE`: an answer that returns it says which state it is about."""
+    parts = (data["eventId"], data.get("state"))
+    return "/".join(str(part) for part in parts if part).encode()
 
 
 def _binary(cloudevent: CloudEvent) -> tuple[bytes, dict[str, Any]]:
@@ -189,14 +195,31 @@ def headers_of(arrival: Arrival) -> Headers:
 
 
 def body_of(arrival: Arrival, *, signed: bool) -> bytes:
-    """The payload; an empty reply to our CloudEvent approves, unless it must be signed.
+    """The payload, completed from the Correlation Data that an answer to our CloudEvent returns.
 
-    The EventId is the Correlation Data of what the sink publishes, so any request-response
-    library of MQTT 5 returns it automatically.
+    An empty answer approves. Any request-response library of MQTT 5 returns Correlation Data
+    automatically. A signature does not cover it, so it completes nothing that is signed.
     """
-    if arrival.payload or signed or arrival.correlation is None or arrival.is_binary:
+    named = _CORRELATION.fullmatch((arrival.correlation or b"").decode("ascii", "replace"))
+    if named is None or signed or arrival.is_binary:
         return arrival.payload
-    event_id = arrival.correlation.decode("ascii", "replace")
-    if not _EVENT_ID.fullmatch(event_id):
+    event_id, state = named.groups()
+    if not arrival.payload:
+        return json.dumps({"eventId": event_id} | ({"seen": state} if state else {})).encode()
+    if state is None or any(name.lower().startswith(_SIGNING) for name, _ in arrival.user):
         return arrival.payload
-    return json.dumps({"eventId": event_id}).encode()
+    return _with_seen(arrival.payload, event_id, state)
+
+
+def _with_seen(payload: bytes, event_id: str, state: str) -> bytes:
+    """Plain JSON about that event, with what its sender saw; the rest stays as it was written."""
+    try:
+        text = payload.decode().rstrip()
+        said = json.loads(text)
+    except (ValueError, RecursionError):
+        return payload
+    if not isinstance(said, dict) or any(name.casefold() == "seen" for name in said):
+        return payload
+    if str(said.get("eventId")).upper() != event_id.upper():
+        return payload
+    return f'{text[:-1]}, "seen": "{state}"}}'.encode()

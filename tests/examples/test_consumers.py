@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.cloudevents import make
+from support.cloudevents import STATE, make
 from support.example_process import EXAMPLES, loaded
 from support.webhook_receiver import receiving, says
 
@@ -83,7 +83,7 @@ def test_an_announcement_is_drained_for_and_approved(capsys):
     assert vote.pop("id")
     assert vote == {
         "eventId": "E-1", "approver": "orders", "resource": "vm-0",
-        "decision": "approve", "reason": "drained",
+        "decision": "approve", "reason": "drained", "seen": STATE,
     }  # fmt: skip
     assert "draining: 3 orders left" in capsys.readouterr().out
     mind.told(cloudevent(9, **OVER))
@@ -123,6 +123,14 @@ def test_the_highest_rank_counts_and_among_equals_the_latest():
     assert mind.hear(cloudevent(3)) is None, "an older update"
     assert mind.hear(cloudevent(1, **STARTED)), "a higher rank, though observed earlier elsewhere"
     assert mind.hear(cloudevent(60)) is None, "a lower rank"
+
+
+def test_an_event_that_returns_after_its_end_is_news():
+    mind = Mind(VM="vm-0")
+    assert mind.told(cloudevent()) is not None
+    mind.told(cloudevent(1, **OVER))
+    assert mind.told(cloudevent(2)) is None, "a late copy"
+    assert mind.told(cloudevent(2, life=2)) is not None
 
 
 def test_a_vote_has_the_same_id_after_a_restart_and_another_for_other_news():

@@ -1,5 +1,6 @@
 """Simulator, bridge, transport and each of the consumers in `examples/`: the whole loop, through a death."""
 
+import json
 from pathlib import Path
 
 from support.bridge_process import Stage, posts, stage
@@ -69,7 +70,8 @@ async def test_over_mqtt_the_loop_closes_by_the_response_topic(mosquitto, tmp_pa
         [vote] = votes.messages
     assert f"{READY} on {approvals_topic(root)}" in said
     [event] = posts(at)[0]["eventIds"]
-    assert vote["properties"]["correlation-data"] == event
+    seen = json.loads(vote["payload"])["seen"]
+    assert vote["properties"]["correlation-data"] == f"{event}/{seen}"
 
 
 async def test_over_http_the_loop_closes_though_the_bridge_dies_too(tmp_path: Path):

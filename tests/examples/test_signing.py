@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.bridge import Azure
+from support.cloudevents import STATE
 from support.debian import tool
 from support.example_process import EXAMPLES, ran
 from support.kafka_broker import Broker
@@ -58,11 +59,13 @@ async def voting_bridge(folder: Path, signer: Signer) -> AsyncIterator[ServedBri
 async def test_a_signature_is_right_for_what_was_sent_and_for_nothing_else(way):
     command, signer = way
     async with receiving() as receiver:
-        code, said = await ran(*command, EVENT_ID, ME, receiver.url, SEB_KEY=signer.secret)
+        code, said = await ran(
+            *command, EVENT_ID, ME, receiver.url, SEB_KEY=signer.secret, SEEN=STATE
+        )
     assert code == 0, said
     [got] = receiver.got
     assert verify([signer.key], dict(got.headers), got.body).id == got.headers["webhook-id"]
-    assert json.loads(got.body) == {"eventId": EVENT_ID, "resource": ME, "reason": "drained"}
+    assert json.loads(got.body) == {"eventId": EVENT_ID, "resource": ME, "seen": STATE}
     with pytest.raises(Mismatch):
         verify([signer.key], dict(got.headers), got.body + b" ")
 

@@ -44,8 +44,9 @@ async def test_an_approval_of_mosquitto_pub_starts_what_mosquitto_sub_read_of(
             assert properties["content-type"] == "application/cloudevents+json; charset=utf-8"
             assert properties["payload-format-indicator"] == 1
             assert properties["response-topic"] == approvals_topic(root)
-            assert properties["correlation-data"] == event
-            assert envelope(scheduled)["data"]["eventId"] == event
+            data = envelope(scheduled)["data"]
+            assert data["eventId"] == event
+            assert properties["correlation-data"] == f"{event}/{data['state']}"
         await mosquitto_pub(
             mosquitto, approvals_topic(root), {"eventId": one, "approver": "orders"}
         )

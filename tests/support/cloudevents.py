@@ -8,6 +8,7 @@ from uuid import NAMESPACE_OID, uuid5
 from bridge.core.cloudevent import CloudEvent
 
 LARGEST = 65536
+STATE = "a3c1" * 16
 HOSTILE = (
     'nul \x00, quotes " \' \\ " \\n, lines \n \r\n \x0b \x0c \x1c \x85 \u2028 \u2029, '
     "bom \ufeff, right to left \u202e abc \u202c, combining e\u0301\u0301\u0301, "
@@ -60,6 +61,7 @@ def _data(key: str) -> dict[str, Any]:
         "eventType": "Reboot",
         "status": "Scheduled",
         "rank": 1,
+        "life": 1,
         "previousStatus": None,
         "resourceType": "VirtualMachine",
         "resources": ["FrontEnd_IN_0", "BackEnd_IN_0"],
@@ -75,6 +77,7 @@ def _data(key: str) -> dict[str, Any]:
         "drill": False,
         "changes": {},
         "documentIncarnation": 5,
+        "state": STATE,
         "observer": {
             "vm": "FrontEnd_IN_0",
             "vmId": "02aab8a4-74ef-476e-8182-f6d2ba4166a6",

@@ -24,11 +24,15 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Ballot:
-    """One message: the same vote on several scheduled events."""
+    """One message: the same vote on several scheduled events.
+
+    `seen` is the state in which they were shown to the user, if an approval is about it.
+    """
 
     event_ids: tuple[str, ...]
     wish: Wish
     resource: str | None = None
+    seen: str | None = None
 
     def body(self, message_id: str) -> dict[str, Any]:
         """The body to send. Several events use the format of Azure's own StartRequests."""
@@ -40,6 +44,7 @@ class Ballot:
             "decision": self.wish.decision,
             "resource": self.resource,
             "reason": self.wish.reason,
+            "seen": self.seen,
             "id": message_id,
         }
         return about | {name: value for name, value in said.items() if value is not None}
@@ -79,18 +84,21 @@ def nearest(given: str, events: Iterable[PendingEvent]) -> str | None:
 
 
 def ballots(events: Sequence[PendingEvent], wish: Wish, vm: str | None) -> Iterator[Ballot]:
-    """As few messages as possible: one for each resource."""
-    groups: dict[str | None, list[str]] = {}
+    """As few messages as possible: one for each resource, and for each state to approve."""
+    groups: dict[tuple[str | None, str | None], list[str]] = {}
     for event in events:
-        groups.setdefault(spoken_for(event, wish, vm), []).append(event["eventId"])
-    for resource, ids in groups.items():
-        yield from unseen(ids, wish, resource)
+        seen = event.get("state") if wish.decision == "approve" else None
+        groups.setdefault((spoken_for(event, wish, vm), seen), []).append(event["eventId"])
+    for (resource, seen), ids in groups.items():
+        yield from unseen(ids, wish, resource, seen)
 
 
-def unseen(ids: Sequence[str], wish: Wish, resource: str | None) -> Iterator[Ballot]:
+def unseen(
+    ids: Sequence[str], wish: Wish, resource: str | None, seen: str | None = None
+) -> Iterator[Ballot]:
     """The same for events of which only the id is known."""
     for start in range(0, len(ids), MOST_EVENTS):
-        yield Ballot(tuple(ids[start : start + MOST_EVENTS]), wish, resource)
+        yield Ballot(tuple(ids[start : start + MOST_EVENTS]), wish, resource, seen)
 
 
 def spoken_for(event: PendingEvent, wish: Wish, vm: str | None) -> str | None:

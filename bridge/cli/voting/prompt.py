@@ -70,7 +70,7 @@ class Asking:
             tell("The event has changed in the meantime.\n")
             self._todo.appendleft(event)
             return 0
-        [ballot] = ballots([event], _WISH, self._vm)
+        [ballot] = ballots([shown], _WISH, self._vm)
         verdicts = await Voting(ask).cast(ballot)
         tell(lines(verdicts, datetime.now(UTC)))
         return FAILED if any(one.bad for one in verdicts) else 0

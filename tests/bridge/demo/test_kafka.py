@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 import pytest
-from support.cloudevents import make
+from support.cloudevents import STATE, make
 from support.until import until
 
 from bridge.demo.kafka import APPROVALS, EVENTS, QUIET, Cluster, Service
@@ -50,7 +50,7 @@ async def test_a_reboot_is_drained_for_and_then_approved():
         await working
     assert sorted(one["data"]["eventType"] for one in told) == ["Freeze", "Reboot"]
     said = {"eventId": event_id, "approver": "orders-service", "reason": "drained"}
-    assert found == [said]
+    assert found == [{**said, "seen": STATE}]
     assert notes == [
         "orders-service starts to drain",
         f"orders-service is drained, and approves on {APPROVALS}",

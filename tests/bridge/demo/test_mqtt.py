@@ -32,6 +32,7 @@ async def test_a_freeze_that_is_announced_is_approved():
     told = make(eventType="Freeze")
     await floor._hear(told.envelope)
     said = {"eventId": told.data["eventId"], "approver": "plant-floor", "reason": "idle"}
+    said["seen"] = told.data["state"]
     assert client.said == [(APPROVALS, said)]
     assert notes[0].startswith("MQTT to plant-floor: Freeze ")
 

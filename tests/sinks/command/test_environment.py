@@ -6,7 +6,7 @@ import sys
 from datetime import datetime
 
 import pytest
-from support.cloudevents import HOSTILE, make
+from support.cloudevents import HOSTILE, STATE, make
 from support.command_runs import outcome, shell
 from support.world import published
 
@@ -33,6 +33,8 @@ def test_the_variables_tell_of_the_scheduled_event():
         "EVENT_DESCRIPTION": "Virtual machine is being restarted as requested by authorized user.",
         "EVENT_APPROVABLE": "true",
         "EVENT_DRILL": "false",
+        "EVENT_STATE": STATE,
+        "EVENT_LIFE": "1",
         "EVENT_REASON": "",
         "EVENT_VM": "FrontEnd_IN_0",
         "EVENT_AFFECTED": "true",

@@ -7,7 +7,7 @@ from pathlib import Path
 import jsonschema_rs
 import pytest
 import yaml
-from support.cloudevents import HOSTILE, make
+from support.cloudevents import HOSTILE, STATE, make
 
 from bridge.plugins import CloudEvent, Format, Place, Rejected
 from sinks.mqtt import MqttSettings
@@ -115,7 +115,7 @@ def test_what_can_be_approved_says_where(kind):
     approvable = kind in {"scheduled", "updated"}
     [message] = messages(news(kind, approvable=approvable), "approvals/x")
     told = (message.properties.get("ResponseTopic"), message.properties.get("CorrelationData"))
-    assert told == (("approvals/x", b"A-1") if approvable else (None, None))
+    assert told == (("approvals/x", f"A-1/{STATE}".encode()) if approvable else (None, None))
 
 
 def test_a_format_has_its_own_words_and_content_type():

@@ -9,6 +9,8 @@ from sinks.mqtt.binding import Arrival, body_of, headers_of
 
 EVENT = "602D9444-D2CD-49C7-8624-8643E7171297"
 BODY = json.dumps({"eventId": EVENT, "approver": "orders"}).encode()
+STATE = "a3c1" * 16
+CORRELATION = f"{EVENT}/{STATE}".encode()
 ATTRIBUTES = [
     ("specversion", "1.0"),
     ("id", "1"),
@@ -90,6 +92,43 @@ def test_an_empty_answer_approves_what_it_answers():
     assert (approval.event_id, approval.decision, approval.approver) == (EVENT, "approve", None)
 
 
+def test_an_answer_is_about_the_state_that_its_correlation_data_returns():
+    assert said(Arrival(b"", correlation=EVENT.encode())).seen is None, "as older bridges wrote it"
+    for payload in (b"", BODY, BODY + b" \n", BODY.replace(b"602D9444", b"602d9444")):
+        approval = said(Arrival(payload, correlation=CORRELATION))
+        assert (approval.event_id.upper(), approval.seen) == (EVENT, STATE)
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        json.dumps({"eventId": EVENT, "seen": "other"}).encode(),
+        json.dumps({"eventId": EVENT, "Seen": "other"}).encode(),
+        json.dumps({"eventId": "another"}).encode(),
+        json.dumps({"StartRequests": [{"EventId": EVENT}]}).encode(),
+        json.dumps([EVENT]).encode(),
+        b"[" * 100_000,
+        b"\xff",
+        b"?",
+    ],
+)
+def test_what_says_itself_or_is_about_something_else_is_left_as_it_is(payload: bytes):
+    assert body_of(Arrival(payload, correlation=CORRELATION), signed=False) == payload
+
+
+def test_a_field_that_occurs_twice_stays_twice():
+    twice = f'{{"eventId": "{EVENT}", "decision": "hold", "decision": "approve"}}'.encode()
+    with pytest.raises(MalformedApproval):
+        said(Arrival(twice, correlation=CORRELATION))
+
+
+def test_correlation_data_is_not_signed_and_completes_nothing_that_is_or_must_be():
+    for payload in (b"", BODY):
+        assert body_of(Arrival(payload, correlation=CORRELATION), signed=True) == payload
+    signed = Arrival(BODY, None, [("Webhook-Signature", "v1,x")], CORRELATION)
+    assert body_of(signed, signed=False) == BODY
+
+
 @pytest.mark.parametrize(
     "arrival",
     [
@@ -99,6 +138,7 @@ def test_an_empty_answer_approves_what_it_answers():
         Arrival(b"", correlation=b"two words"),
         Arrival(b"", correlation=b'"}'),
         Arrival(b"", correlation=b"x" * 129),
+        Arrival(b"", correlation=EVENT.encode() + b"/0123"),
         Arrival(b"", "application/json", ATTRIBUTES, EVENT.encode()),
         Arrival(b"{}", correlation=EVENT.encode()),
         Arrival(b"null", correlation=EVENT.encode()),

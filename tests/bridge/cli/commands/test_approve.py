@@ -11,6 +11,7 @@ from support.world import ME, OTHER
 
 from bridge.cli import main
 from bridge.cli.commands import approve
+from bridge.cli.voting.cast import Voting
 from bridge.common.signatures import verify
 from bridge.journal.votes import votes
 from bridge.policy.message import read, unwrap
@@ -103,15 +104,32 @@ async def test_a_dry_run_says_what_would_happen(tmp_path, capsys):
     assert capsys.readouterr().out == f"{FIRST}  {sentence}\n"
 
 
-async def test_several_events_are_one_message_and_one_post(seb, open_polls):
-    for key in (FIRST, SECOND):
-        await announce(open_polls.journal, key, **ALONE)
-    code, out, _ = await seb("approve", SECOND, FIRST, SECOND.lower())
-    assert (code, out) == (0, f"{SECOND}  {GRANTED}\n{FIRST}  {GRANTED}\n")
-    assert sorted(open_polls.told[0]) == sorted([FIRST, SECOND])
-    assert (
-        len({vote.approval for key in (FIRST, SECOND) for vote in await cast(open_polls, key)}) == 1
-    )
+@pytest.mark.parametrize(("command", "messages"), [("approve", 2), ("hold", 1)])
+async def test_several_events_are_one_message_for_each_state_to_approve(
+    seb, open_polls, command, messages
+):
+    await announce(open_polls.journal, FIRST, **ALONE)
+    await announce(open_polls.journal, SECOND, **ALONE, description="another state")
+    code, out, _ = await seb(command, SECOND, FIRST, SECOND.lower())
+    assert code == 0
+    assert [line.partition(" ")[0] for line in out.splitlines()] == [SECOND, FIRST]
+    votes = [vote for key in (FIRST, SECOND) for vote in await cast(open_polls, key)]
+    assert len({vote.approval for vote in votes}) == messages
+    told = [key for keys in open_polls.told for key in keys]
+    assert sorted(told) == (sorted([FIRST, SECOND]) if command == "approve" else [])
+
+
+async def test_an_approval_is_about_the_state_that_the_bridge_showed(open_polls, monkeypatch):
+    await announce(open_polls.journal, FIRST, **ALONE)
+    sent = Voting._send
+
+    async def after_it_got_worse(self, ballot):
+        await announce(open_polls.journal, FIRST, **ALONE, event_type="Terminate")
+        return await sent(self, ballot)
+
+    monkeypatch.setattr(Voting, "_send", after_it_got_worse)
+    assert await open_polls.run(approve, "approve", FIRST) == 1
+    assert open_polls.told == []
 
 
 async def test_all_means_every_event_that_can_be_approved_here(seb, open_polls):

@@ -71,6 +71,17 @@ def test_each_resource_gets_one_message():
     ]
 
 
+def test_each_state_to_approve_gets_one_message_that_names_it():
+    events = [event("E1", state="s-1"), event("E2", state="s-2"), event("E3", state="s-1")]
+    made = list(ballots(events, Wish(), ME))
+    assert [(one.event_ids, one.seen) for one in made] == [(("E1", "E3"), "s-1"), (("E2",), "s-2")]
+    assert made[1].body("m") == {
+        "eventId": "E2", "decision": "approve", "resource": ME, "seen": "s-2", "id": "m"
+    }  # fmt: skip
+    [hold] = ballots(events, Wish("hold"), ME)
+    assert "seen" not in hold.body("m")
+
+
 def test_no_message_names_more_events_than_are_read():
     ids = [f"E{number}" for number in range(MOST_EVENTS + 1)]
     first, second = unseen(ids, Wish(), None)
