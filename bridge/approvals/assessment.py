@@ -97,10 +97,9 @@ class Assessor:
         mine = [vote for vote in cast if vote.key == given.approval.key]
         if known is None or not any(vote.approver == given.approver for vote in mine):
             wait = [one.seen_as for _, one in await self.runtime.journal.run(early)]
-            told = _waiting(given, _STATE_UNKNOWN if known else _EVENT_UNKNOWN)
-            return Assessment(
-                Receipt(), told if given.seen_as in wait else _answer(given, _REPLAYED)
-            )
+            why = _STATE_UNKNOWN if known else _EVENT_UNKNOWN
+            told = _waiting(given, why) if given.seen_as in wait else _answer(given, _REPLAYED)
+            return Assessment(Receipt(), told)
         found = self._judged(cast, known, now)
         return Assessment(Receipt(), self._stands(mine[0], known, found, grant), (key, known.life))
 
@@ -114,9 +113,11 @@ class Assessor:
         )
         others = [one for name, one in state.tracked.items() if name != key]
         last = state.ended.get(key)
-        return Sighting(known, now, others, last, answered, begun, self._ahead())
+        return Sighting(known, now, others, last, answered, begun, self.ahead)
 
-    def _ahead(self) -> timedelta:
+    @property
+    def ahead(self) -> timedelta:
+        """How far our clock is ahead of Azure's."""
         return timedelta(seconds=self.runtime.status.source.clock_skew or 0.0)
 
     async def _unknown(
@@ -125,7 +126,7 @@ class Assessor:
         """Assess an approval of an event that is over, not here yet, or never seen."""
         begun = await self.runtime.journal.run(born)
         named = given.approval.seen is not None  # whether that is so shows when the event appears
-        why = refusal or stale(given, now, born=begun, ahead=self._ahead(), named=named)
+        why = refusal or stale(given, now, born=begun, ahead=self.ahead, named=named)
         if why is None and given.approval.event_key in state.ended:
             why = Refusal("expired", "the scheduled event is over")
         elif why is None and waited:

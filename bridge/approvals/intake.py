@@ -214,7 +214,7 @@ class Intake:
                 proof.signed_at,
                 local,
                 delivery.log,
-                _past(delivery.recorded, now),
+                _past(delivery.recorded, max(now, now - self.assessor.ahead)),
             )
             key = (given.seen_as, approval.event_key)
             if not await journal.run(lambda store, key=key: seen(store, *key)):  # type: ignore[misc]  # mypy cannot infer a lambda's default

@@ -116,6 +116,17 @@ async def test_a_record_time_in_the_future_is_no_later_than_the_arrival(one):
     assert await bridge.became() == [("recorded", None), ("refused", "superseded")]
 
 
+async def test_a_record_time_counts_though_our_clock_is_behind(one):
+    bridge = await watching(one)
+    one.world.update("e", type="Terminate")
+    bridge.clock.ahead = -timedelta(hours=1)
+    await bridge.poll()
+    await passes(bridge, 2)
+    await bridge.hear(event_id(one), _recorded=ago(5), _log="bus/topic/0")
+    await bridge.consider()
+    assert (one.posts(), await bridge.became()) == ([], [("refused", "superseded")])
+
+
 async def test_a_hold_from_before_the_event_got_worse_still_counts(one):
     bridge = await watching(one)
     await worsens(one, bridge)
@@ -246,7 +257,7 @@ async def test_a_vote_that_waits_for_its_state_is_assessed_again_only_if_the_eve
 
 class CountingAssessor:
     def __init__(self, real):
-        self.real, self.assessed = real, []
+        self.real, self.assessed, self.ahead = real, [], real.ahead
 
     async def assess(self, given, *rest, **more):
         self.assessed.append(given.approval.id)
