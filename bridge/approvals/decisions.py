@@ -123,6 +123,7 @@ class Decisions:
                 known,
                 now,
                 local=vote.local,
+                counted=True,
             )
         ]
         await self.runtime.journal.durably(

@@ -75,21 +75,30 @@ class Publisher:
             _log(told, _level(told))
 
     def answer(
-        self, told: Outcome, known: Tracked, now: datetime, *, local: bool = False
+        self,
+        told: Outcome,
+        known: Tracked,
+        now: datetime,
+        *,
+        local: bool = False,
+        counted: bool = False,
     ) -> list[CloudEvent]:
-        """Publish the outcome of a local vote, or of a vote from a bus if we lead on the event."""
-        if not (local or self.turn(known) == 0) or self._too_much(told):
+        """Publish the outcome of a local vote, or of a vote from a bus if we lead on the event.
+
+        If the vote *counted* before, its sender must learn that it no longer does.
+        """
+        if told.reason == "malformed" and not local:
+            return self.stray(told, now)
+        leads = local or self.turn(known) == 0
+        if not leads or (not counted and self._too_much(told)):
             self._count(told)
             _log(told, logging.DEBUG)
             return []
         return [self.publish(told, now)]
 
     def _too_much(self, told: Outcome) -> bool:
-        """Keep unverified senders from filling the journal with votes that do not count.
-
-        A superseded vote is always published: its sender must learn that it no longer counts.
-        """
-        if told.kind != "refused" or told.cause.verified or told.reason == "superseded":
+        """Keep unverified senders from filling the journal with votes that do not count."""
+        if told.kind != "refused" or told.cause.verified:
             return False
         if self.runtime.clock.monotonic() >= self._minute_ends:
             self._minute_ends, self._refusals = self.runtime.clock.monotonic() + 60.0, 0

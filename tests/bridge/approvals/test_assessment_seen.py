@@ -8,6 +8,7 @@ import pytest
 from support.bridge import cast_votes, counted, event_id, group, plan
 from support.signing import Signer
 
+from bridge.approvals.publisher import MOST_REFUSALS
 from bridge.core.cloudevent import CloudEvent
 from bridge.core.ids import digest
 from bridge.journal.votes import early
@@ -231,15 +232,30 @@ async def test_a_local_caller_learns_that_the_state_is_unknown_and_again_when_it
         assert told.detail == "this bridge does not know the state in seen yet; the approval waits"
 
 
-async def test_the_state_of_another_event_is_malformed(one):
-    bridge = await watching(one)
+@pytest.mark.parametrize("answers", [True, False])
+async def test_the_state_of_another_event_is_malformed(one, answers):
+    bridge = await watching(one, answer_strays=answers)
     plan(one, "other", type="Freeze", resources=["vm-0"], notice="2h")
     await bridge.poll()
     other = (await bridge.journal.load()).tracked[event_id(one, "other")].event
     [_, told] = await bridge.told("scheduled")
     for seen in (digest(other), told["id"]):
         await bridge.hear(event_id(one), seen=seen)
-    assert await bridge.became() == [("refused", "malformed")] * 2
+    assert counted(bridge, "refused", "malformed") == 2
+    assert await bridge.became() == [("refused", "malformed")] * (2 if answers else 0)
+    [told] = await bridge.intake.take_local(
+        Delivery(json.dumps({"eventId": event_id(one), "seen": seen}).encode()), HTTP, "ops"
+    )
+    assert (told.outcome, told.reason) == ("refused", "malformed")
+
+
+async def test_superseded_votes_of_strangers_do_not_fill_the_journal(one):
+    bridge = await watching(one)
+    before = await state(bridge, one)
+    await worsens(one, bridge)
+    for number in range(MOST_REFUSALS + 10):
+        await bridge.hear(event_id(one), seen=before, approver=f"stranger-{number}")
+    assert await bridge.became() == [("refused", "superseded")] * MOST_REFUSALS
 
 
 async def test_a_vote_that_waits_for_its_state_is_assessed_again_only_if_the_event_changed(one):
