@@ -93,8 +93,15 @@ class Publisher:
         if not leads or (not counted and self._too_much(told)):
             self._count(told)
             _log(told, logging.DEBUG)
+            if told.kind == "refused":
+                self._show(told, now, stray=False)
             return []
         return [self.publish(told, now)]
+
+    def _show(self, told: Outcome, now: datetime, *, stray: bool) -> None:
+        """Let operators see a refusal that is not published here."""
+        refused = outcome(told, self.runtime.identity.observer, now)
+        self.runtime.status.refusals.add(refused, stray=stray)
 
     def _too_much(self, told: Outcome) -> bool:
         """Keep unverified senders from filling the journal with votes that do not count."""
@@ -110,6 +117,7 @@ class Publisher:
         if self.runtime.config.approvals.answer_strays and not self._too_much(told):
             return [self.publish(told, now)]
         self.count(told.kind, told.reason or "")
+        self._show(told, now, stray=True)
         if self._logged is not None and self.runtime.clock.monotonic() - self._logged < _LOG_STRAYS:
             self._unsaid += 1
             return []

@@ -48,7 +48,9 @@ class Happening:
     def remark(self, now: datetime) -> str:
         """What it says besides its type and its subject."""
         drill = "DRILL" if self.cloudevent["data"].get("drill") else None
-        return "; ".join(printable(one).rstrip(".") for one in (drill, *self._remarks(now)) if one)
+        stray = "STRAY" if self.cloudevent.get("stray") else None
+        told = (drill, stray, *self._remarks(now))
+        return "; ".join(printable(one).rstrip(".") for one in told if one)
 
     def _paint(self) -> str:
         severity = self.cloudevent.get("severitynumber", 0)

@@ -20,9 +20,10 @@ _LARGEST = 1024 * 1024
 
 @dataclass(slots=True)
 class StreamAddress:
-    """How far the stream was read; None before the first connection."""
+    """How far the stream was read, None before the first connection; and whether with strays."""
 
     last: str | None = None
+    strays: bool = False
 
 
 @asynccontextmanager
@@ -32,7 +33,8 @@ async def stream(ask: Ask, place: StreamAddress) -> AsyncGenerator[AsyncIterator
     The iterator ends when the bridge ends the stream. Raises `Unreachable` and `RequestRefused`.
     """
     headers = {"Last-Event-ID": place.last} if place.last is not None else {}
-    request = client.ApiRequest("GET", PATH, headers=headers, timeout=None, silence=SILENCE)
+    path = f"{PATH}?strays=true" if place.strays else PATH
+    request = client.ApiRequest("GET", path, headers=headers, timeout=None, silence=SILENCE)
     async with client.reach(request, where=ask.where, token=ask.token) as answer:
         if answer.status != 200:
             raise client.refusal(answer.status, await answer.read())

@@ -83,6 +83,16 @@ def history(store: Store, key: str) -> list[dict[str, Any]]:
     ]
 
 
+def refusals(store: Store, limit: int) -> list[dict[str, Any]]:
+    """The latest refusals that were published, newest first, in a limited number of rows."""
+    rows = store.connection.execute(
+        """SELECT body FROM (SELECT seq, type, body FROM outbox ORDER BY seq DESC LIMIT ?)
+        WHERE type = ? ORDER BY seq DESC LIMIT ?""",
+        (_LOOK_BACK, full_type("approval.refused"), limit),
+    )
+    return [json.loads(body) for (body,) in rows]
+
+
 def outcomes(store: Store, approval_id: str) -> list[dict[str, Any]]:
     """What was published about one approval, oldest first, in a limited number of rows."""
     rows = store.connection.execute(

@@ -100,6 +100,13 @@ def votes_ever(store: Store, event_key: str) -> list[Vote]:
     return [_read_vote(json.loads(row[0])) for row in store.connection.execute(sql, (event_key,))]
 
 
+def votes_lately(store: Store, limit: int) -> list[Vote]:
+    """The newest votes on all events, the latest first."""
+    sql = "SELECT body FROM vote ORDER BY json_extract(body, '$.at') DESC LIMIT ?"
+    rows = store.connection.execute(sql, (limit,))
+    return [_read_vote(json.loads(body)) for (body,) in rows]
+
+
 def said_by(store: Store, approval_id: str) -> list[Vote]:
     """The votes that came from one approval, by the id that people know."""
     rows = store.connection.execute("SELECT body FROM vote ORDER BY event, life")

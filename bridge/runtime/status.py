@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
+from bridge.runtime.refusals import UnpublishedRefusals
+
 STUCK = 150.0
 """The first request to the metadata service may take 130 seconds; until then, silence is normal."""
 SinkState = Literal["untried", "connected", "unavailable", "stopped"]
@@ -104,6 +106,7 @@ class Status:
     sinks: dict[str, SinkStatus] = field(default_factory=dict)
     listeners: dict[str, ListenerStatus] = field(default_factory=dict)
     approvals: dict[tuple[str, str], int] = field(default_factory=dict)
+    refusals: UnpublishedRefusals = field(default_factory=UnpublishedRefusals)
     journal_losses: int = 0
     configured: float | None = None
     reloads_failed: int = 0

@@ -17,7 +17,7 @@ from bridge.web import shapes
 from bridge.web.access.middleware import CALLER
 from bridge.web.context import CONTEXT
 from bridge.web.problems import ProblemDetails, not_found
-from bridge.web.stream import stream
+from bridge.web.stream import Cursor, stream
 
 MOST = 1000
 routes = web.RouteTableDef()
@@ -34,6 +34,7 @@ _PATHS = (
     "GET /api/v1/dead-letters/{id}",
     "POST /api/v1/dead-letters/{id}/replay",
     "DELETE /api/v1/dead-letters/{id}",
+    "GET /api/v1/approvals",
     "POST /api/v1/approvals",
     "GET /api/v1/approvals/{approvalId}",
     "GET /api/v1/drills",
@@ -170,10 +171,12 @@ async def drop_letter(request: web.Request) -> web.Response:
 @routes.get("/api/v1/approvals/{approvalId:.+}")
 async def approval(request: web.Request) -> web.Response:
     """One approval. Its id may be a place in a log, such as topic/partition/offset."""
-    given = request.match_info["approvalId"]
-    cast, told = await _runtime(request).journal.run(
+    runtime, given = _runtime(request), request.match_info["approvalId"]
+    cast, told = await runtime.journal.run(
         lambda store: (said_by(store, given), views.outcomes(store, given))
     )
+    kept = [one.cloudevent.envelope for one in reversed(runtime.status.refusals.latest())]
+    told += [one for one in kept if one["data"]["approvalId"] == given]
     if not cast and not told:
         not_found(f"The journal has no approval {given[:128]!r} that counted or was answered.")
     body = {"approvalId": given, "votes": [shapes.vote(one) for one in cast], "outcomes": told}
@@ -183,7 +186,8 @@ async def approval(request: web.Request) -> web.Response:
 @routes.get("/api/v1/stream", allow_head=False)
 async def open_stream(request: web.Request) -> web.StreamResponse:
     context = request.app[CONTEXT]
-    return await stream(request, context.runtime.journal, context.streams)
+    refusals = context.runtime.status.refusals if _flag(request, "strays") else None
+    return await stream(request, Cursor(context.runtime.journal, refusals), context.streams)
 
 
 def _writable(request: web.Request) -> Runtime:

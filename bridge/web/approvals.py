@@ -12,16 +12,20 @@ from bridge.common.errors import Unavailable
 from bridge.common.signatures import HEADERS
 from bridge.common.spelling import marks_cloudevent
 from bridge.core.ids import safe_id
+from bridge.journal.views import refusals
+from bridge.journal.votes import votes_lately
 from bridge.plugins import Delivery
 from bridge.policy.attributes import matters
 from bridge.policy.message import MalformedApproval, NotForUs, claimed
 from bridge.policy.votes import LocalOutcome
+from bridge.web import shapes
 from bridge.web.access.authentication import CHALLENGE, SIGNED
 from bridge.web.access.middleware import CALLER
 from bridge.web.context import CONTEXT
 from bridge.web.problems import ProblemDetails
 
 routes = web.RouteTableDef()
+MOST = 200
 PATH = "/api/v1/approvals"
 _JSON = re.compile(r"application/(?:[^/]+\+)?json")
 _BATCH = "application/cloudevents-batch+json"
@@ -59,6 +63,17 @@ def _named(delivery: Delivery) -> dict[str, str | None]:
     """The id of a message that was not taken, if it has one."""
     found = claimed(delivery.body, delivery.headers)
     return {"approvalId": found and found[1]}
+
+
+@routes.get(PATH)
+async def latest(request: web.Request) -> web.Response:
+    """The latest votes and refusals, also those that this bridge does not publish."""
+    runtime = request.app[CONTEXT].runtime
+    cast, published = await runtime.journal.run(
+        lambda store: (votes_lately(store, MOST + 1), refusals(store, MOST + 1))
+    )
+    told = shapes.approvals(cast, published, runtime.status.refusals.latest())
+    return web.json_response({"approvals": told[:MOST], "more": len(told) > MOST})
 
 
 def _headers(request: web.Request) -> list[tuple[str, bytes]]:

@@ -10,6 +10,7 @@ from bridge.core.observer import Observer
 from bridge.core.state import Tracked
 from bridge.journal.cursors import Backlog, DeadLetter
 from bridge.policy.votes import Vote
+from bridge.runtime.refusals import UnpublishedRefusal
 from bridge.runtime.status import SinkStatus
 
 _Json = dict[str, Any]
@@ -94,6 +95,29 @@ def vote(cast: Vote) -> _Json:
         "via": cast.via,
         "at": timestamp(cast.at),
     }
+
+
+def approvals(
+    cast: list[Vote], published: list[_Json], kept: list[UnpublishedRefusal]
+) -> list[_Json]:
+    """Votes, published refusals and those that were not published, the newest first."""
+    told = [_counted(one) for one in cast]
+    told += [_refusal(one, stray=False) for one in published]
+    told += [_refusal(one.cloudevent.envelope, stray=one.stray) for one in kept]
+    return sorted(told, key=lambda one: str(one["at"]), reverse=True)
+
+
+def _counted(cast: Vote) -> _Json:
+    more = {"outcome": "recorded", "detail": None, "position": cast.position, "stray": False}
+    return {**vote(cast), **more}
+
+
+def _refusal(cloudevent: _Json, *, stray: bool) -> _Json:
+    data = cloudevent["data"]
+    names = ("eventId", "approvalId", "approver", "resource", "decision", "reason", "verified")
+    said = {name: data[name] for name in (*names, "via")}
+    more = {"outcome": "refused", "detail": data["detail"], "position": data["position"]}
+    return {**said, "at": cloudevent["time"], **more, "stray": stray}
 
 
 def sink(name: str, status: SinkStatus, backlog: Backlog) -> _Json:

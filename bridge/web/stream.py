@@ -1,6 +1,7 @@
 """Server-Sent Events: every CloudEvent as it is recorded, from where the reader left off."""
 
 import asyncio
+import json
 import re
 import sqlite3
 from collections.abc import Generator
@@ -12,6 +13,7 @@ from aiohttp import web
 from bridge.core.cloudevent import CloudEvent
 from bridge.journal import Journal, SetAside, views
 from bridge.journal.store import Store
+from bridge.runtime.refusals import UnpublishedRefusals
 from bridge.web.problems import ProblemDetails
 
 _BATCH = 20
@@ -60,10 +62,9 @@ class Streams:
                 del self._open[news]
 
 
-async def stream(request: web.Request, journal: Journal, streams: Streams) -> web.StreamResponse:
+async def stream(request: web.Request, cursor: "Cursor", streams: Streams) -> web.StreamResponse:
     """Stream until the reader leaves, the reader stops reading, or the bridge stops."""
-    with streams.place(request, journal) as news:
-        cursor = Cursor(journal)
+    with streams.place(request, cursor.journal) as news:
         await cursor.begin(_text(request.headers.get("Last-Event-ID")))
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
@@ -96,8 +97,8 @@ async def _talk(
             events = await cursor.next()
         except SetAside:
             continue
-        text = b"".join(encode(event) for event in events) if events else b""
-        if not events and not await _wait(news, streams.heartbeat):
+        text = b"".join([*map(encode, events), *map(encode_stray, cursor.strays())])
+        if not text and not await _wait(news, streams.heartbeat):
             text = b":\n\n"
         if text:
             async with asyncio.timeout(streams.patience):
@@ -113,8 +114,17 @@ async def _wait(news: asyncio.Event, seconds: float) -> bool:
 
 
 def encode(event: CloudEvent) -> bytes:
-    data = b"".join(b"data: %b\n" % line for line in _LINE_END.split(event.body))
-    return b"id: %b\n%b\n" % (event.id.encode(), data)
+    return b"id: %b\n%b\n" % (event.id.encode(), _data(event.body))
+
+
+def encode_stray(event: CloudEvent) -> bytes:
+    """An event of its own name and without an id: it is not in the journal."""
+    marked = json.dumps({**event.envelope, "stray": True}).encode()
+    return b"event: stray\n%b\n" % _data(marked)
+
+
+def _data(body: bytes) -> bytes:
+    return b"".join(b"data: %b\n" % line for line in _LINE_END.split(body))
 
 
 class Cursor:
@@ -123,8 +133,10 @@ class Cursor:
     Row numbers change when the journal is replaced or restored from memory; ids stay.
     """
 
-    def __init__(self, journal: Journal) -> None:
-        self._journal = journal
+    def __init__(self, journal: Journal, refusals: UnpublishedRefusals | None = None) -> None:
+        self.journal = journal
+        self._refusals = refusals
+        self._shown = 0 if refusals is None else refusals.total
         self._seq = 0
         self._last: str | None = None
         self._era = self._present()
@@ -135,7 +147,7 @@ class Cursor:
         """Begin after *last_id*, or at the first row if it is gone; without an id, begin now."""
         self._era = self._present()
         if last_id is None:
-            self._seq, self._last = await self._journal.run(views.head)
+            self._seq, self._last = await self.journal.run(views.head)
             self.opening = b"id: %b\n" % (self._last or "0").encode()
         else:
             self._last = last_id
@@ -145,10 +157,17 @@ class Cursor:
         if self._era != self._present():
             self._era = self._present()
             await self._find()
-        rows = await self._journal.run(lambda store: views.after(store, self._seq, _BATCH))
+        rows = await self.journal.run(lambda store: views.after(store, self._seq, _BATCH))
         if rows:
             self._seq, self._last = rows[-1][0], rows[-1][1].id
         return [event for _, event in rows]
+
+    def strays(self) -> list[CloudEvent]:
+        """The strays that came since the last call, if the reader wants them."""
+        if self._refusals is None:
+            return []
+        shown, self._shown = self._shown, self._refusals.total
+        return self._refusals.strays_after(shown)
 
     async def _find(self) -> None:
         last = self._last
@@ -156,7 +175,7 @@ class Cursor:
         def position(store: Store) -> int:
             return (views.position(store, last) or 0) if last is not None else 0
 
-        self._seq = await self._journal.run(position)
+        self._seq = await self.journal.run(position)
 
     def _present(self) -> tuple[int, bool]:
-        return self._journal.generation, self._journal.trouble is not None
+        return self.journal.generation, self.journal.trouble is not None

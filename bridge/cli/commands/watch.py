@@ -24,6 +24,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one CloudEvent per line")
     parser.add_argument("--own", action="store_true", help="only events that name this VM")
     parser.add_argument(
+        "--strays",
+        action="store_true",
+        help="also votes from a bus that are malformed, or about events unknown here",
+    )
+    parser.add_argument(
         "--follow", action="store_true", help="reconnect when the bridge restarts, and miss nothing"
     )
 
@@ -33,7 +38,8 @@ def run(args: argparse.Namespace) -> int:
     view = WatchView(as_json=args.json, own=args.own)
 
     async def conversation(ask: Ask) -> int:
-        return await Watch(ask, view, follow=args.follow).run()
+        place = StreamAddress(strays=args.strays)
+        return await Watch(ask, view, follow=args.follow, place=place).run()
 
     return talk(args, conversation)
 
@@ -64,7 +70,7 @@ class WatchView:
 
     def _wanted(self, cloudevent: Mapping[str, Any]) -> bool:
         """Follow an event that named this VM to its end, even if it no longer names it."""
-        if not self.own:
+        if not self.own or cloudevent.get("stray"):
             return True
         subject = cloudevent.get("subject", "")
         if is_own(cloudevent):
@@ -79,14 +85,14 @@ class Watch:
     ask: Ask
     view: WatchView
     follow: bool = False
-    _place: StreamAddress = field(default_factory=StreamAddress)
+    place: StreamAddress = field(default_factory=StreamAddress)
     _begun: bool = False
 
     async def run(self) -> int:
         away = False
         while True:
             try:
-                async with stream(self.ask, self._place) as news:
+                async with stream(self.ask, self.place) as news:
                     away = False
                     await self._read(news)
                 why = _ENDED

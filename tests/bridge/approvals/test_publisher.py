@@ -8,6 +8,7 @@ from support.signing import Signer
 
 from bridge.approvals.intake import Unauthorized
 from bridge.approvals.publisher import MOST_REFUSALS
+from bridge.journal.votes import votes_lately
 from bridge.plugins import Delivery
 from bridge.policy.votes import HTTP
 
@@ -85,7 +86,9 @@ async def test_the_log_says_why_a_vote_does_not_count(two, caplog):
 
 async def test_a_vote_without_the_right_is_a_warning(two, caplog):
     bridge = await two.bridge(allow=[ORDERS.entry()])
-    await bridge.intake.take(Signer("orders", seed=9).delivery(event_id(two)), "bus", must_sign=True)
+    await bridge.intake.take(
+        Signer("orders", seed=9).delivery(event_id(two)), "bus", must_sign=True
+    )
     line = outcome_line(caplog, "approval.refused")
     assert (line.levelname, line.reason) == ("WARNING", "unauthorized")
 
@@ -112,3 +115,46 @@ async def test_at_debug_level_the_log_has_the_outcomes_that_another_bridge_publi
     second = await two.bridge("vm-1", **EACH)
     await second.hear(event_id(two), resource="vm-0")
     assert outcome_line(caplog, "approval.recorded").levelname == "DEBUG"
+
+
+def seen(bridge):
+    """The reason and place of each refusal that is not published, and whether it is a stray."""
+    found = [(one.cloudevent.data, one.stray) for one in bridge.runtime.status.refusals.latest()]
+    return [(data["reason"], data["position"], stray) for data, stray in found]
+
+
+async def test_strays_are_shown_to_the_operator(two):
+    bridge = await two.bridge(early_grace="0s")
+    await bridge.intake.take(Delivery(b"not JSON", position="t/0/3"), "bus")
+    await bridge.hear("no-such-event")
+    await bridge.intake.settle()
+    assert seen(bridge) == [("unknown-event", None, True), ("malformed", "t/0/3", True)]
+    assert await bridge.told() == []
+
+
+async def test_a_refusal_that_another_bridge_publishes_is_shown_too(two):
+    first, second = await two.bridge(**EACH), await two.bridge("vm-1", **EACH)
+    for bridge in (first, second):
+        await bridge.hear(event_id(two))
+    assert seen(second) == [("resource-required", None, False)]
+    assert seen(first) == []
+    assert await first.became() == [("refused", "resource-required")]
+
+
+async def test_a_kill_before_a_stray_is_acknowledged_loses_only_what_was_shown(two, monkeypatch):
+    bridge = await two.bridge()
+    await bridge.hear(event_id(two), resource="vm-0")
+    vote = await cast_votes(bridge, event_id(two))
+
+    async def killed(_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(bridge.journal, "durably", killed)
+    message = Delivery(b"not JSON", position="t/0/4", checkpoint=("t/0", "5"))
+    with pytest.raises(KeyboardInterrupt):
+        await bridge.intake.take(message, "bus")
+    again = await two.bridge()
+    assert seen(again) == []
+    assert await again.journal.run(lambda store: votes_lately(store, 10)) == vote
+    await again.intake.take(message, "bus")
+    assert seen(again) == [("malformed", "t/0/4", True)]

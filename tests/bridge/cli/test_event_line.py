@@ -63,3 +63,9 @@ def test_colors_are_for_terminals_and_go_by_severity():
 def test_text_from_azure_cannot_control_the_terminal():
     evil = {**TOLD[0], "data": {**TOLD[0]["data"], "description": "\x1b[2J\u202eevil"}}
     assert Happening(evil).line(NOON)[:-1].isprintable()
+
+
+def test_a_stray_is_marked_as_one():
+    [refused] = [one for one in TOLD if one["type"].endswith("approval.refused.v1")]
+    assert "STRAY" not in Happening(refused).remark(NOON)
+    assert Happening({**refused, "stray": True}).remark(NOON).startswith("STRAY; ")

@@ -6,6 +6,7 @@ import pytest
 from support.journal_tools import NOW, about, tracking
 from support.world import published
 
+from bridge.core.cloudevent import CloudEvent
 from bridge.core.state import State
 from bridge.journal import Settlement, views
 from bridge.journal.schema import connect_memory
@@ -93,3 +94,13 @@ def test_the_outcomes_of_an_approval_are_found_by_its_id(store):
         found = views.outcomes(store, wanted)
         assert [one["data"]["approvalId"] for one in found] == [wanted] * ids.count(wanted)
     assert views.outcomes(store, "nothing") == []
+
+
+def test_the_latest_refusals_come_newest_first_and_in_a_limited_number(store):
+    told = published()
+    refused = told["azure.scheduledevents.approval.refused.v1"]
+    made = [
+        CloudEvent(f"r{n}", refused.type, "A", json.dumps({"id": n}).encode()) for n in (1, 2, 3)
+    ]
+    store.append([made[0], told["azure.scheduledevents.scheduled.v1"], *made[1:]], NOW)
+    assert views.refusals(store, 2) == [{"id": 3}, {"id": 2}]

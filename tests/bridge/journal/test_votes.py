@@ -24,6 +24,7 @@ from bridge.journal.votes import (
     seen,
     votes,
     votes_ever,
+    votes_lately,
 )
 from bridge.policy.votes import Approval, Given
 
@@ -128,3 +129,11 @@ def test_a_fresh_stray_is_kept_while_it_is_fresh(store):
     receive(store, Receipt([cast()], keys=[("s", "STRAY")]), NOW)
     forget(store, NOON - timedelta(days=7))
     assert seen(store, "s", "STRAY")
+
+
+def test_the_newest_votes_on_all_events_come_first(store):
+    cast_at = [cast(approver=f"a{n}", at=NOON + timedelta(seconds=n)) for n in (2, 0, 1)]
+    half = cast(approver="half", event_key="ANOTHER", at=NOON + timedelta(seconds=0.5))
+    receive(store, Receipt(votes=[*cast_at, half]), NOW)
+    found = votes_lately(store, 3)
+    assert [one.approver for one in found] == ["a2", "a1", "half"]

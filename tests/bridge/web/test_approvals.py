@@ -13,6 +13,7 @@ from bridge.approvals.service import ApprovalService
 from bridge.config import Config
 from bridge.journal.votes import votes
 from bridge.metadata.answers import Accepted
+from bridge.plugins import Delivery
 from bridge.policy.message import APPROVE
 
 PATH = "/api/v1/approvals"
@@ -288,3 +289,52 @@ async def test_other_origins_get_no_consent(tmp_path):
         assert status == 403
         assert "WebHook-Allowed-Origin" not in headers
         assert (await consent(made))[0] == 204
+
+
+async def listed(made, path=PATH):
+    status, body = await made.http.ask("GET", path, headers=OPS)
+    assert status == 200
+    return body
+
+
+async def test_the_latest_votes_refusals_and_strays_are_listed_newest_first(tmp_path):
+    async with context(tmp_path, require="each-resource", early_grace="0s") as (made, _):
+        assert await listed(made) == {"approvals": [], "more": False}
+        await post(made.http, vote(resource="FrontEnd_IN_0", reason="drained", id="1"))
+        await post(made.http, vote(id="2"))
+        intake = made.runtime.take_local.__self__
+        await intake.take(Delivery(b"not JSON", position="votes/0/7"), "bus")
+        body = await listed(made)
+    stray, refused, cast = body["approvals"]
+    assert (cast["approvalId"], cast["outcome"], cast["approver"]) == ("1", "recorded", "ops")
+    assert (cast["decision"], cast["reason"], cast["stray"]) == ("approve", "drained", False)
+    assert (refused["approvalId"], refused["outcome"]) == ("2", "refused")
+    assert (refused["reason"], refused["stray"]) == ("resource-required", False)
+    assert refused["detail"]
+    assert (stray["outcome"], stray["reason"], stray["stray"]) == ("refused", "malformed", True)
+    assert (stray["via"], stray["position"], stray["eventId"]) == ("bus", "votes/0/7", None)
+    assert {*stray} == {*refused} == {*cast}
+
+
+async def test_a_stray_is_found_by_its_id(tmp_path):
+    async with context(tmp_path) as (made, _):
+        intake = made.runtime.take_local.__self__
+        await intake.take(Delivery(b"not JSON", position="votes/0/7"), "bus")
+        body = await listed(made, f"{PATH}/votes/0/7")
+    assert [one["data"]["reason"] for one in body["outcomes"]] == ["malformed"]
+
+
+async def test_the_list_is_bounded_and_says_that_there_is_more(tmp_path, monkeypatch):
+    monkeypatch.setattr("bridge.web.approvals.MOST", 3)
+    async with context(tmp_path) as (made, _):
+        intake = made.runtime.take_local.__self__
+        for number in range(5):
+            await intake.take(Delivery(b"?", position=f"votes/0/{number}"), "bus")
+        body = await listed(made)
+    assert [one["position"] for one in body["approvals"]] == ["votes/0/4", "votes/0/3", "votes/0/2"]
+    assert body["more"] is True
+
+
+async def test_the_list_needs_the_right_to_read(tmp_path):
+    async with context(tmp_path) as (made, _):
+        assert (await made.http.ask("GET", PATH))[0] == 401

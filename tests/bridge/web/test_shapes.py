@@ -1,5 +1,6 @@
 """The JSON objects of the API, made from the journal's content."""
 
+import json
 from dataclasses import replace
 from datetime import timedelta
 
@@ -7,8 +8,10 @@ import pytest
 from support.ballots import cast
 from support.world import EVENT_ID, ME, NOON, NOTICE, OBSERVER, OTHER, published, scheduled_event
 
+from bridge.core.cloudevent import CloudEvent
 from bridge.core.state import REHEARSED, Tracked
 from bridge.journal.cursors import Backlog, DeadLetter
+from bridge.runtime.refusals import UnpublishedRefusal
 from bridge.runtime.status import SinkStatus
 from bridge.web import shapes
 
@@ -88,3 +91,17 @@ def test_a_dead_letter_has_its_reason_and_a_link():
         "1970-01-01T00:00:00Z",
         "1970-01-01T00:00:01Z",
     )
+
+
+def test_votes_and_refusals_have_the_same_fields_and_come_newest_first():
+    refused = published()["azure.scheduledevents.approval.refused.v1"].envelope
+    later = {**refused, "time": "2026-11-15T13:00:00Z"}
+    earlier = {**refused, "time": "2026-11-15T11:00:00Z"}
+    kept = UnpublishedRefusal(CloudEvent.decode(json.dumps(later).encode()), stray=True)
+    told = shapes.approvals([cast(at=NOON)], [earlier], [kept])
+    assert [(one["outcome"], one["stray"]) for one in told] == [
+        ("refused", True),
+        ("recorded", False),
+        ("refused", False),
+    ]
+    assert len({frozenset(one) for one in told}) == 1

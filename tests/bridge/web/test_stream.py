@@ -216,3 +216,24 @@ async def test_a_last_id_that_is_not_text_is_one_that_the_journal_does_not_have(
     assert (await reader.readline()).startswith(b"HTTP/1.1 200")
     assert b"id: " + first.encode() in await reader.readuntil(b"data: ")
     writer.close()
+
+
+async def test_strays_are_streamed_to_those_who_ask_for_them_and_move_no_position(running):
+    url = f"{running.http.base}/api/v1/stream"
+    session, refusals = running.http.session, running.runtime.status.refusals
+    refusals.add(make(8), stray=True)
+    async with session.get(f"{url}?strays=true") as asked, session.get(url) as plain:
+        refusals.add(make(7), stray=False)
+        refusals.add(make(9), stray=True)
+        running.journal.announce()
+        lines = [await asked.content.readline() for _ in range(6)]
+        assert lines[3] == b"event: stray\n"
+        told = json.loads(lines[4].removeprefix(b"data: "))
+        assert (told["id"], told["stray"]) == (make(9).id, True)
+        [first] = await record(running, 1)
+        assert (await Reader(asked).next())[0] == first
+        assert (await Reader(plain).next())[0] == first
+
+
+async def test_asking_for_strays_is_yes_or_no(running):
+    assert (await running.http.ask("GET", "/api/v1/stream?strays=perhaps"))[0] == 400

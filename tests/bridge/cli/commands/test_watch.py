@@ -23,11 +23,12 @@ from bridge.cli.client import RequestRefused, Unreachable
 from bridge.cli.commands import watch
 from bridge.cli.commands.watch import Watch, WatchView
 from bridge.cli.shell import Ask
-from bridge.cli.stream import stream
+from bridge.cli.stream import StreamAddress, stream
 
 FIRST = "602D9444-D2CD-49C7-8624-8643E7171297"
 SECOND = "C7061BAC-AFDC-4513-B24B-AA5F13A16123"
 SEB = str(Path(sys.executable).with_name("seb"))
+REFUSED = published()["azure.scheduledevents.approval.refused.v1"]
 TOLD = [json.loads(one.body) for one in published().values()]
 
 
@@ -53,9 +54,10 @@ def quick(monkeypatch):
 
 
 @asynccontextmanager
-async def watching(settings, screen, *, follow=False, **view):
+async def watching(settings, screen, *, follow=False, place=None, **view):
     with redirect_stdout(screen):
-        made = Watch(Ask(located(settings)), WatchView(**view), follow=follow)
+        place = place or StreamAddress()
+        made = Watch(Ask(located(settings)), WatchView(**view), follow=follow, place=place)
         task = asyncio.create_task(made.run())
         try:
             yield made, task
@@ -65,7 +67,7 @@ async def watching(settings, screen, *, follow=False, **view):
 
 
 async def begun(watched):
-    await until(lambda: watched._place.last is not None)
+    await until(lambda: watched.place.last is not None)
 
 
 def ids(screen):
@@ -205,6 +207,31 @@ async def test_ctrl_c_and_a_reader_that_leaves_end_it_quietly(tmp_path):
 def test_the_options_are_those_of_the_contract(tmp_path):
     parser = argparse.ArgumentParser()
     watch.add_arguments(parser)
-    args = parser.parse_args(["--json", "--own", "--follow", "-c", str(tmp_path / "none.yaml")])
-    assert (args.json, args.own, args.follow) == (True, True, True)
+    words = ["--json", "--own", "--follow", "--strays", "-c", str(tmp_path / "none.yaml")]
+    args = parser.parse_args(words)
+    assert (args.json, args.own, args.follow, args.strays) == (True, True, True, True)
     assert watch.run(args) == 78
+
+
+async def test_strays_are_shown_as_they_come_even_with_own(tmp_path, screen):
+    async with bridge(config(tmp_path)) as made:
+        settings, place = made.runtime.config, StreamAddress(strays=True)
+        async with watching(settings, screen, place=place, own=True) as (watched, _):
+            await begun(watched)
+            made.runtime.status.refusals.add(REFUSED, stray=True)
+            made.journal.announce()
+            [line] = await screen.until(1)
+    assert "  approval.refused " in line
+    assert "; STRAY; " in f"; {line.split('  ')[-1]}"
+
+
+async def test_strays_are_left_out_unless_asked_for(tmp_path, screen):
+    async with (
+        bridge(config(tmp_path)) as made,
+        watching(made.runtime.config, screen, as_json=True) as (watched, _),
+    ):
+        await begun(watched)
+        made.runtime.status.refusals.add(REFUSED, stray=True)
+        await announce(made.journal, FIRST)
+        [line] = await screen.until(1)
+    assert json.loads(line)["subject"] == FIRST
