@@ -273,6 +273,8 @@ def user(number: int) -> None:
         "bridge.drills.runner",
         "bridge.approvals.decisions",
         "bridge.approvals.listeners",
+        "bridge.runtime.http_address",
+        "resource",
     )
     codecs = [f"encodings.{name}" for name in ("ascii", "idna", "latin_1", "utf_8_sig")]
     for name in (*late, *codecs):

@@ -165,3 +165,14 @@ async def test_what_the_first_poll_shows_is_delivered_before_anything_else_is_op
     async with serving(place):
         pass
     assert "scheduled" in told
+
+
+async def test_the_limit_of_open_files_is_raised_before_anything_is_opened(place, monkeypatch):
+    asked = []
+
+    def raise_open_files(wanted: int) -> None:
+        asked.append((wanted, place.state_dir.exists()))
+
+    monkeypatch.setattr(module.platform, "raise_open_files", raise_open_files)
+    await run(place.load(), place.load, once=True)
+    assert asked == [(65536, False)]

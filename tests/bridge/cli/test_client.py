@@ -4,9 +4,11 @@ import os
 import socket
 import subprocess
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import aiohttp
 import pytest
+import trustme
 from aiohttp import web
 from support.impostor import impostor
 from support.located import located
@@ -16,7 +18,7 @@ from bridge.cli import client
 from bridge.cli.client import RequestRefused, Unreachable, call
 from bridge.cli.location import Location
 from bridge.config import Config, Listen
-from bridge.runtime.http_address import FILE, HttpAddress, write_address
+from bridge.runtime.http_address import FILE, HttpAddress, address_of, write_address
 
 EVENT = "602D9444-D2CD-49C7-8624-8643E7171297"
 
@@ -211,3 +213,22 @@ async def test_over_tls_only_the_configured_certificate_is_trusted(tmp_path):
             wrong = elsewhere(tmp_path, running, tls=tls)
             with pytest.raises(Unreachable):
                 await call("GET", "/api/v1/events", where=located(wrong))
+
+
+async def test_a_written_address_with_tls_is_trusted_by_its_certificate_alone(tmp_path, deaf):
+    def server(name: str) -> dict[str, Path]:
+        cert, key = tmp_path / f"{name}.pem", tmp_path / f"{name}.key"
+        issued = trustme.CA().issue_cert("elsewhere.example")
+        issued.cert_chain_pems[0].write_to_path(str(cert))
+        issued.private_key_pem.write_to_path(str(key))
+        return {"certificate": cert, "key": key}
+
+    own, foreign = server("own"), server("foreign")
+    async with bridge(config(tmp_path, tls=own, tokens=["secret"])) as running:
+        where, at = Location(state_dirs=(tmp_path,), listen=None), running.served.http
+        assert at is not None
+        write_address(tmp_path, address_of(at, own["certificate"]))
+        assert await call("GET", "/api/v1/events", where=where, token="secret") == {"events": []}
+        write_address(tmp_path, address_of(at, foreign["certificate"]))
+        with pytest.raises(Unreachable):
+            await call("GET", "/api/v1/events", where=where, token="secret")
