@@ -53,7 +53,7 @@ def _updated(story: Story) -> tuple[str, str]:
     how = f" What changed: {changed}." if changed else ""
     return (
         f"{story.what} has changed",
-        f"Azure has other plans now: it will {story.does}{_when(story)}.{how}{_why(story)}",
+        f"The plan has changed: Azure will {story.does}{_when(story)}.{how}{_why(story)}",
     )
 
 
@@ -69,31 +69,29 @@ def _why(story: Story) -> str:
 
 
 def _started(story: Story) -> tuple[str, str]:
-    alone = "" if story.data.get("previousStatus") else " It had not been announced."
-    last = " Expect nothing more from there." if story.data.get("terminal") else ""
-    sentence = f"Azure has begun to {story.does}.{alone}{last}{_why(story)}"
+    alone = "" if story.data.get("previousStatus") else " It was not announced before."
+    last = " Expect nothing more from the affected VMs." if story.data.get("terminal") else ""
+    sentence = f"Azure has started to {story.does}.{alone}{last}{_why(story)}"
     return f"{story.what} has started", sentence
 
 
 def _completed(story: Story) -> tuple[str, str]:
-    seen = " Nobody watched it end: that is deduced." if story.data.get("inferred") else ""
+    seen = " The bridge did not see it end; this is deduced." if story.data.get("inferred") else ""
     return f"{story.what} is over", f"The {story.what} is over.{seen}"
 
 
 def _canceled(story: Story) -> tuple[str, str]:
-    sentence = (
-        f"Azure no longer announces the {story.what}. As far as one can tell, it was not done."
-    )
-    return f"{story.what} is off", sentence
+    gone = f"Azure no longer announces the {story.what}."
+    return f"{story.what} is canceled", f"{gone} As far as the bridge can tell, it did not happen."
 
 
 def _recorded(story: Story) -> tuple[str, str]:
-    decision, approver = _decision(story), story.word("approver", "somebody")
+    decision, approver = _decision(story), story.word("approver", "someone")
     missing, holds = story.votes("missing"), story.votes("holds")
     left = f" Still missing: {missing}." if missing else ""
     left = " Nobody has approved yet." if missing == _ANY_APPROVER else left
-    held = f" On hold by {holds}; Azure does not wait for that." if holds else ""
-    dry = " It is a dry run: Azure is told nothing." if story.data.get("dryRun") else ""
+    held = f" Held by {holds}; Azure does not wait for holds." if holds else ""
+    dry = " Dry run: the bridge tells Azure nothing." if story.data.get("dryRun") else ""
     return (
         f"{decision} counted for {story.what}",
         f"The {decision} by {approver} counts for the {story.what}.{left}{held}{dry}",
@@ -101,13 +99,13 @@ def _recorded(story: Story) -> tuple[str, str]:
 
 
 def _granted(story: Story) -> tuple[str, str]:
-    last = f"The last vote was that of {story.word('approver', 'somebody')}."
+    last = f"The last vote came from {story.word('approver', 'somebody')}."
     sentence = f"Azure was told that the {story.what} may go ahead; it can start at any moment."
     return f"{story.what} may go ahead", f"{sentence} {last}"
 
 
 def _refused(story: Story) -> tuple[str, str]:
-    decision, approver = _decision(story), story.word("approver", "somebody")
+    decision, approver = _decision(story), story.word("approver", "someone")
     why = f"{story.word('reason')}{_detail(story)}"
     return (
         f"{decision} refused for {story.what}",
@@ -122,9 +120,10 @@ def _decision(story: Story) -> str:
 
 
 def _failed(story: Story) -> tuple[str, str]:
+    late = f"the bridge could not tell Azure in time{_detail(story)}"
     return (
         f"approval of {story.what} did not reach Azure",
-        f"The {story.what} was approved, but Azure could not be told in time{_detail(story)}",
+        f"The {story.what} was approved, but {late}",
     )
 
 
@@ -152,9 +151,9 @@ def _degraded(story: Story) -> tuple[str, str]:
     began = f" since {say_moment(since)}" if since else ""
     status = story.data.get("status")
     why = f"{story.word('reason')}, HTTP {status}" if status else story.word("reason")
-    sentence = f"The metadata service gives {vm} no usable answer{began} ({why})."
+    sentence = f"The metadata service has given {vm} no usable answer{began} ({why})."
     headline = f"{vm} cannot see its scheduled events"
-    return headline, f"{sentence} What Azure announces now is not heard."
+    return headline, f"{sentence} Until it answers, the bridge cannot see what Azure announces."
 
 
 def _recovered(story: Story) -> tuple[str, str]:
@@ -169,7 +168,7 @@ def _snapshot(story: Story) -> tuple[str, str]:
 
 
 def _audited(story: Story) -> tuple[str, str]:
-    action, actor = story.word("action"), story.word("actor", "somebody")
+    action, actor = story.word("action"), story.word("actor", "someone")
     where = f" from {story.word('address')}" if story.data.get("address") else ""
     return f"{action} on {story.observer}", f"{actor}, via {story.word('via')}{where}: {action}."
 

@@ -29,7 +29,7 @@ def test_a_transition_is_an_event_of_its_host():
     assert document["labels"] == {"site": "plant-7"}
     assert document["azure"]["scheduled_event"]["not_before"] == "2026-11-15T12:30:00Z"
     assert document["message"].startswith(
-        "Azure has begun to reboot FrontEnd_IN_0 and BackEnd_IN_0."
+        "Azure has started to reboot FrontEnd_IN_0 and BackEnd_IN_0."
     )
 
 

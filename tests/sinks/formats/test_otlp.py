@@ -32,7 +32,7 @@ def test_a_transition_in_full():
     assert record.time_unix_nano == record.observed_time_unix_nano == 1794744180 * 10**9
     assert (record.severity_number, record.severity_text) == (14, "WARN")
     assert record.event_name == "azure.scheduledevents.started"
-    assert record.body.string_value.startswith("Azure has begun to reboot FrontEnd_IN_0 and")
+    assert record.body.string_value.startswith("Azure has started to reboot FrontEnd_IN_0 and")
     found = attributes(record.attributes)
     assert found["cloudevents.event_id"] == of_kind("started").id
     assert found["event.code"] == "azse.reboot.started"
