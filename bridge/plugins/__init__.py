@@ -18,12 +18,7 @@ from bridge.common.errors import Gone, Misconfigured, Rejected, Unavailable
 from bridge.common.fields import Duration, Secret, Settings, Size, write_duration
 from bridge.core.cloudevent import CloudEvent, class_id, kind_of
 from bridge.core.severity import Severity, severity
-from bridge.plugins.formats import (
-    Format,
-    FormatPlugin,
-    FormatSettings,
-    read_format,
-)
+from bridge.plugins.formats import Format, FormatPlugin, FormatSettings, read_format
 from bridge.plugins.placeholders import Place
 from bridge.plugins.sinks import (
     Delivered,
@@ -35,12 +30,7 @@ from bridge.plugins.sinks import (
     SinkSettings,
     open_format,
 )
-from bridge.plugins.sources import (
-    ApprovalPlugin,
-    ApprovalSettings,
-    Delivery,
-    Listening,
-)
+from bridge.plugins.sources import ApprovalPlugin, ApprovalSettings, Delivery, Listening
 
 if TYPE_CHECKING:
     from bridge.common.signatures import Key, read_key, sign

@@ -5,8 +5,7 @@ import contextlib
 import json
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -19,59 +18,18 @@ from support.kafka_broker import Broker, Cluster
 from support.kafka_config import PASSWORDS
 from support.kafka_proxy import Proxy, proxied
 from support.kcat import kcat, kcat_write
+from support.source_reader import PATIENCE, PLACE, SourceReader, bodies
 from support.until import until
 
-from bridge.plugins import Delivery, Listening, Place, Unavailable
+from bridge.plugins import Delivery, Unavailable
 from sinks.kafka import (
     KafkaApprovals,
     KafkaSettings,
-    approvals,
     consumer,
     sink,
     source,
     subscription,
 )
-
-PLACE = Place({"vm_id": "vm-1", "vm_name": "web-1"})
-PATIENCE = 20.0
-
-
-@dataclass
-class Intake:
-    """What the bridge is to a source: it remembers checkpoints and notes what it hears."""
-
-    settings: KafkaApprovals
-    lookback: float = 3600.0
-    checkpoints: dict[str, str] = field(default_factory=dict)
-    heard: list[int | None] = field(default_factory=list)
-    name: str = "bus"
-
-    @contextlib.asynccontextmanager
-    async def open(self) -> AsyncGenerator[AsyncIterator[Delivery]]:
-        asked = Listening(self.name, dict(self.checkpoints), self.lookback, self.heard.append)
-        async with approvals.open(self.settings, PLACE, asked) as deliveries:
-            yield deliveries
-
-    async def take(self, deliveries: AsyncIterator[Delivery], count: int) -> list[Delivery]:
-        """Record first, acknowledge second, as the bridge does."""
-        taken: list[Delivery] = []
-        async with asyncio.timeout(PATIENCE):
-            while len(taken) < count:
-                delivery = await anext(deliveries)
-                if delivery.checkpoint:
-                    self.checkpoints |= dict([delivery.checkpoint])
-                if delivery.ack:
-                    await delivery.ack()
-                taken.append(delivery)
-        return taken
-
-    async def session(self, count: int) -> list[bytes]:
-        async with self.open() as deliveries:
-            return bodies(await self.take(deliveries, count))
-
-
-def bodies(deliveries: list[Delivery]) -> list[bytes]:
-    return [delivery.body for delivery in deliveries]
 
 
 def approvals_from(servers: str, topic: str, **more: Any) -> KafkaApprovals:
@@ -131,7 +89,7 @@ async def test_records_of_kcat_come_with_headers_a_position_and_a_checkpoint(kaf
     topic = await kafka.topic()
     value = b'{"eventId": "A",\n "approver": "me"}'
     await kcat_write(kafka.bootstrap, topic, value, headers={"content-type": "application/json"})
-    intake = Intake(approvals_from(kafka.bootstrap, topic))
+    intake = SourceReader(approvals_from(kafka.bootstrap, topic))
     async with intake.open() as deliveries:
         (delivery,) = await intake.take(deliveries, 1)
     assert delivery == Delivery(
@@ -144,7 +102,7 @@ async def test_records_of_kcat_come_with_headers_a_position_and_a_checkpoint(kaf
 
 async def test_every_partition_is_read_and_each_from_where_the_journal_left_off(kafka: Broker):
     topic = await kafka.topic(3)
-    intake = Intake(approvals_from(kafka.bootstrap, topic))
+    intake = SourceReader(approvals_from(kafka.bootstrap, topic))
     for number in range(3):
         await publish(kafka, topic, b"first-%d" % number, partition=number)
     assert sorted(await intake.session(3)) == [b"first-0", b"first-1", b"first-2"]
@@ -160,7 +118,7 @@ async def test_every_partition_is_read_and_each_from_where_the_journal_left_off(
 async def test_what_was_not_recorded_comes_again(kafka: Broker):
     topic = await kafka.topic()
     await publish(kafka, topic, b"one", b"two")
-    intake = Intake(approvals_from(kafka.bootstrap, topic))
+    intake = SourceReader(approvals_from(kafka.bootstrap, topic))
     async with intake.open() as deliveries:
         await anext(deliveries)
     assert await intake.session(2) == [b"one", b"two"]
@@ -171,17 +129,17 @@ async def test_a_first_start_looks_back_by_time(kafka: Broker):
     now = int(time.time() * 1000)
     await publish(kafka, topic, b"old", timestamp_ms=now - 7_200_000)
     await publish(kafka, topic, b"recent", timestamp_ms=now - 60_000)
-    assert await Intake(approvals_from(kafka.bootstrap, topic), name="near").session(1) == [
+    assert await SourceReader(approvals_from(kafka.bootstrap, topic), name="near").session(1) == [
         b"recent"
     ]
-    far = Intake(approvals_from(kafka.bootstrap, topic), lookback=10_000, name="far")
+    far = SourceReader(approvals_from(kafka.bootstrap, topic), lookback=10_000, name="far")
     assert await far.session(2) == [b"old", b"recent"]
 
 
 async def test_without_lookback_only_what_comes_counts_also_after_a_break(kafka: Broker):
     topic = await kafka.topic()
     await publish(kafka, topic, b"before", timestamp_ms=int(time.time() * 1000) - 1000)
-    intake = Intake(approvals_from(kafka.bootstrap, topic), lookback=0.0)
+    intake = SourceReader(approvals_from(kafka.bootstrap, topic), lookback=0.0)
     async with intake.open() as deliveries:
         assert await quiet(deliveries, 0.2)
     await publish(kafka, topic, b"in the break")
@@ -190,7 +148,7 @@ async def test_without_lookback_only_what_comes_counts_also_after_a_break(kafka:
 
 async def test_new_partitions_are_read_from_their_beginning(kafka: Broker, often: None):
     topic = await kafka.topic()
-    intake = Intake(approvals_from(kafka.bootstrap, topic), lookback=0.0)
+    intake = SourceReader(approvals_from(kafka.bootstrap, topic), lookback=0.0)
     await publish(kafka, topic, b"before", timestamp_ms=int(time.time() * 1000) - 1000)
     async with intake.open() as deliveries:
         coming = asyncio.create_task(intake.take(deliveries, 2))
@@ -217,7 +175,7 @@ async def add_partitions(kafka: Broker, topic: str, total: int) -> None:
 async def test_a_tombstone_is_a_delivery_without_a_body(kafka: Broker):
     topic = await kafka.topic()
     await publish(kafka, topic, None, b"after")
-    assert await Intake(approvals_from(kafka.bootstrap, topic)).session(2) == [b"", b"after"]
+    assert await SourceReader(approvals_from(kafka.bootstrap, topic)).session(2) == [b"", b"after"]
 
 
 async def test_what_cannot_be_unpacked_is_passed_once_and_costs_nothing_else(
@@ -230,7 +188,7 @@ async def test_what_cannot_be_unpacked_is_passed_once_and_costs_nothing_else(
     await kcat("-P", "-b", kafka.bootstrap, "-t", topic, *together, stdin=lines + b"\n")
     await kcat_write(kafka.bootstrap, topic, b"after")
     monkeypatch.setattr(aiokafka.codec, "has_lz4", lambda: False)
-    intake = Intake(approvals_from(kafka.bootstrap, topic))
+    intake = SourceReader(approvals_from(kafka.bootstrap, topic))
     with caplog.at_level(logging.WARNING):
         async with intake.open() as deliveries:
             taken = await intake.take(deliveries, 3)
@@ -252,7 +210,7 @@ async def test_two_batches_that_cannot_be_unpacked_are_passed_and_logged_once(
             where = ["-b", kafka.bootstrap, "-t", topic, "-p", str(partition)]
             await kcat("-P", *where, *packed, stdin=b"\n".join([value * 50] * 9) + b"\n")
     monkeypatch.setattr(aiokafka.codec, "has_lz4", lambda: False)
-    intake = Intake(approvals_from(kafka.bootstrap, topic))
+    intake = SourceReader(approvals_from(kafka.bootstrap, topic))
     with caplog.at_level(logging.WARNING):
         taken = await intake.session(20)
     assert sorted(taken) == [b"", b"", *[b"plain" * 50] * 18]
@@ -273,7 +231,7 @@ async def test_what_a_transaction_took_back_is_not_delivered(kafka: Broker, ofte
             await producer.send_and_wait(topic, b"meant")
     finally:
         await producer.stop()
-    intake = Intake(approvals_from(kafka.bootstrap, topic))
+    intake = SourceReader(approvals_from(kafka.bootstrap, topic))
     async with intake.open() as deliveries:
         assert bodies(await intake.take(deliveries, 1)) == [b"meant"]
         intake.heard.clear()
@@ -293,7 +251,9 @@ async def test_an_offset_that_is_gone_leads_to_what_there_is_and_is_said_once(
     await publish(kafka, topic, b"zero", b"one", b"two", **stamp)
     if checkpoint == "0":
         await delete_records(kafka, topic, 2)
-    intake = Intake(approvals_from(kafka.bootstrap, topic), checkpoints={f"{topic}/0": checkpoint})
+    intake = SourceReader(
+        approvals_from(kafka.bootstrap, topic), checkpoints={f"{topic}/0": checkpoint}
+    )
     expected = [b"two"] if checkpoint == "0" else [b"zero", b"one", b"two"]
     with caplog.at_level(logging.WARNING):
         assert await intake.session(len(expected)) == expected
@@ -314,7 +274,7 @@ async def delete_records(kafka: Broker, topic: str, before: int) -> None:
 
 async def test_a_topic_that_is_created_again_is_read_without_a_restart(kafka: Broker, hasty: None):
     topic = await kafka.topic()
-    intake = Intake(approvals_from(kafka.bootstrap, topic))
+    intake = SourceReader(approvals_from(kafka.bootstrap, topic))
     await publish(kafka, topic, b"one", b"two", b"three")
     assert len(await intake.session(3)) == 3
     await kafka.delete_topic(topic)
@@ -328,7 +288,7 @@ async def test_a_topic_that_is_created_again_is_read_without_a_restart(kafka: Br
 async def test_the_lag_is_reported_also_without_records(kafka: Broker, often: None):
     topic = await kafka.topic()
     await publish(kafka, topic, *[b"%d" % number for number in range(5)])
-    intake = Intake(approvals_from(kafka.bootstrap, topic))
+    intake = SourceReader(approvals_from(kafka.bootstrap, topic))
     async with intake.open() as deliveries:
         await intake.take(deliveries, 1)
         await until(lambda: intake.heard)
@@ -347,7 +307,7 @@ async def test_brokers_that_are_gone_are_noticed_in_silence(
     kafka: Broker, proxy: Proxy, how: str, hasty: None
 ):
     topic = await kafka.topic()
-    intake = Intake(approvals_from(proxy.address, topic))
+    intake = SourceReader(approvals_from(proxy.address, topic))
     async with intake.open() as deliveries:
         coming = asyncio.create_task(intake.take(deliveries, 1))
         await until(lambda: intake.heard)
@@ -365,7 +325,7 @@ async def test_brokers_that_are_gone_are_noticed_in_silence(
 
 async def test_a_fetcher_that_died_is_noticed(kafka: Broker):
     topic = await kafka.topic()
-    intake = Intake(approvals_from(kafka.bootstrap, topic))
+    intake = SourceReader(approvals_from(kafka.bootstrap, topic))
     async with intake.open() as deliveries:
         coming = asyncio.create_task(intake.take(deliveries, 1))
         await until(lambda: intake.heard)
@@ -386,7 +346,7 @@ async def test_records_that_wait_and_do_not_come_are_noticed(
     monkeypatch.setattr(source, "STUCK", 0.3)
     monkeypatch.setattr(AIOKafkaConsumer, "getone", lambda _: asyncio.sleep(PATIENCE))
     with pytest.raises(Unavailable, match="2 records wait"):
-        await Intake(approvals_from(kafka.bootstrap, topic)).session(1)
+        await SourceReader(approvals_from(kafka.bootstrap, topic)).session(1)
 
 
 async def test_a_vm_holds_as_many_connections_as_the_docs_say(kafka: Broker, proxy: Proxy):
@@ -399,7 +359,7 @@ async def test_a_vm_holds_as_many_connections_as_the_docs_say(kafka: Broker, pro
         await send(batch(3))
         await until(lambda: proxy.connections == 1)
         await publish(kafka, topic, b"one")
-        intake = Intake(approvals_from(proxy.address, topic))
+        intake = SourceReader(approvals_from(proxy.address, topic))
         deliveries = await stack.enter_async_context(intake.open())
         await intake.take(deliveries, 1)
         await until(lambda: proxy.connections == 2)
@@ -410,7 +370,7 @@ async def test_a_vm_holds_as_many_connections_as_the_docs_say(kafka: Broker, pro
 async def test_leaving_is_quick_and_leaves_nothing_behind(kafka: Broker, proxy: Proxy, how: str):
     topic = await kafka.topic()
     tasks = asyncio.all_tasks()
-    intake = Intake(approvals_from(proxy.address, topic))
+    intake = SourceReader(approvals_from(proxy.address, topic))
 
     async def session() -> None:
         async with intake.open() as deliveries:
@@ -466,7 +426,7 @@ async def test_why_it_cannot_connect_is_said_in_one_sentence(
             kafka.address("EXPIRED"),
             {"tls": {"ca": str(kafka.certificates.authority)}},
         )
-    intake = Intake(approvals_from(server, topic, **more))
+    intake = SourceReader(approvals_from(server, topic, **more))
     with pytest.raises(Unavailable, match=why):
         await intake.session(0)
 
@@ -485,7 +445,7 @@ async def test_a_rotated_password_file_is_taken_up_without_leaving(
     sasl = {"mechanism": "SCRAM-SHA-256", "username": user, "password": {"file": str(file)}}
     async with contextlib.AsyncExitStack() as stack:
         proxy = await stack.enter_async_context(proxied(kafka.address("SASL_PLAINTEXT")))
-        intake = Intake(approvals_from(proxy.address, topic, sasl=sasl))
+        intake = SourceReader(approvals_from(proxy.address, topic, sasl=sasl))
         deliveries = await stack.enter_async_context(intake.open())
         await publish(kafka, topic, b"one")
         await intake.take(deliveries, 1)
@@ -502,7 +462,7 @@ async def test_a_rotated_password_file_is_taken_up_without_leaving(
 
 async def test_a_node_that_comes_back_is_read_again(lone_kafka: Cluster, hasty: None):
     topic = await lone_kafka.topic()
-    intake = Intake(approvals_from(lone_kafka.bootstrap, topic))
+    intake = SourceReader(approvals_from(lone_kafka.bootstrap, topic))
     async with intake.open() as deliveries:
         coming = asyncio.create_task(intake.take(deliveries, 1))
         await until(lambda: intake.heard)

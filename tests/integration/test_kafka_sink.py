@@ -10,18 +10,14 @@ from dataclasses import dataclass
 
 import pytest
 from aiokafka import AIOKafkaProducer
-from aiokafka.errors import (
-    MessageSizeTooLargeError,
-    OutOfOrderSequenceNumber,
-    RequestTimedOutError,
-)
+from aiokafka.errors import MessageSizeTooLargeError, OutOfOrderSequenceNumber, RequestTimedOutError
 from support.cloudevents import LARGEST, batch, make
 from support.kafka_broker import Broker, Cluster, unsecured_token
 from support.kafka_config import PASSWORDS
 from support.kafka_proxy import Proxy, proxied
 from support.kafka_reader import read_topic
 from support.kcat import kcat_read
-from support.sink_contract import PATIENCE, Leftovers, Peer, SinkContract, cancel, eventually
+from support.sink_contract import PATIENCE, FailingPeer, Leftovers, SinkContract, cancel, eventually
 from support.token_server import granted, token_server
 
 from bridge.plugins import Place, Rejected, Unavailable
@@ -38,33 +34,21 @@ def settings(servers: str, topic: str, **more) -> KafkaSettings:
     )
 
 
-class KafkaPeer(Peer):
+class KafkaPeer(FailingPeer):
     """A topic of its own on the broker, behind a proxy that can fail."""
 
     place = PLACE
 
     def __init__(self, kafka: Broker, proxy: Proxy, topic: str, mode: str) -> None:
-        self.kafka, self.proxy, self.topic = kafka, proxy, topic
+        self.kafka, self.network, self.topic = kafka, proxy, topic
         self.settings = settings(proxy.address, topic, mode=mode)
 
     async def received(self):
         return [record.envelope for record in await read_topic(self.kafka.bootstrap, self.topic)]
 
-    async def down(self):
-        await self.proxy.down()
-
-    async def up(self):
-        await self.proxy.up()
-
-    async def stall(self):
-        self.proxy.stall()
-
-    async def release(self):
-        self.proxy.release()
-
     async def refuse(self, ids):
         self.kafka.must_be_real("it takes damaged records")
-        self.proxy.refused |= {each.encode() for each in ids}
+        self.network.refused |= {each.encode() for each in ids}
 
 
 @pytest.fixture

@@ -6,61 +6,26 @@ import re
 import threading
 import time
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
 import pytest
 from support.mosquitto import Mosquitto
 from support.mosquitto_clients import Address, mosquitto_pub
 from support.scripted_mqtt import connack, scripted_mqtt
+from support.source_reader import PATIENCE, SourceReader, bodies
 from support.tcp_proxy import TcpProxy, tcp_proxied
 from support.until import until
 
-from bridge.plugins import Delivery, Listening, Place, Unavailable
+from bridge.plugins import Listening, Place, Unavailable
 from sinks.mqtt import source
 from sinks.mqtt.connection import make_connector
 from sinks.mqtt.network import Terms
 from sinks.mqtt.source import MqttApprovals, listen
 
-PLACE = Place({"vm_id": "vm-1", "vm_name": "web-1"})
-PATIENCE = 20.0
 VERSIONS = pytest.mark.parametrize("version", ["5", "3.1.1"])
 
 Make = Callable[..., Mosquitto]
-
-
-@dataclass
-class Intake:
-    """What the bridge is to a source: it takes, acknowledges, and notes what it hears."""
-
-    settings: MqttApprovals
-    heard: list[int | None] = field(default_factory=list)
-    name: str = field(default_factory=lambda: f"intake-{uuid.uuid4()}")
-
-    @contextlib.asynccontextmanager
-    async def open(self) -> AsyncGenerator[AsyncIterator[Delivery]]:
-        asked = Listening(self.name, {}, 0.0, self.heard.append)
-        async with listen(self.settings, PLACE, asked) as deliveries:
-            yield deliveries
-
-    async def take(self, deliveries: AsyncIterator[Delivery], count: int) -> list[Delivery]:
-        taken: list[Delivery] = []
-        async with asyncio.timeout(PATIENCE):
-            while len(taken) < count:
-                delivery = await anext(deliveries)
-                assert delivery.ack is not None
-                await delivery.ack()
-                taken.append(delivery)
-        return taken
-
-    async def session(self, count: int) -> list[bytes]:
-        async with self.open() as deliveries:
-            return bodies(await self.take(deliveries, count))
-
-
-def bodies(deliveries: list[Delivery]) -> list[bytes]:
-    return [delivery.body for delivery in deliveries]
 
 
 def new_topic() -> str:
@@ -75,7 +40,7 @@ def approvals_from(broker: Address, topic: str, **more: Any) -> MqttApprovals:
     )
 
 
-async def nothing_is_left(intake: Intake, broker: Address, topic: str) -> None:
+async def nothing_is_left(intake: SourceReader, broker: Address, topic: str) -> None:
     """What was not acknowledged would come again, and first."""
     await mosquitto_pub(broker, topic, b"the last")
     assert await intake.session(1) == [b"the last"]
@@ -107,7 +72,7 @@ async def flood(broker: Address, topic: str, count: int, **more: Any) -> None:
 @VERSIONS
 async def test_what_was_acknowledged_does_not_come_again_and_the_rest_does(mosquitto, version: str):
     topic = new_topic()
-    intake = Intake(approvals_from(mosquitto, topic, version=version))
+    intake = SourceReader(approvals_from(mosquitto, topic, version=version))
     async with intake.open() as deliveries:
         await flood(mosquitto, topic, 3)
         await intake.take(deliveries, 1)
@@ -128,7 +93,7 @@ async def test_much_that_waited_does_not_keep_the_answer_to_the_subscription_bac
 ):
     monkeypatch.setattr(source, "PATIENCE", 3.0)
     topic, count = new_topic(), 5 * source.WINDOW
-    intake = Intake(approvals_from(mosquitto, topic, version=version))
+    intake = SourceReader(approvals_from(mosquitto, topic, version=version))
     assert await intake.session(0) == []
     await flood(mosquitto, topic, count)
     assert await intake.session(count) == [b"%d" % number for number in range(count)]
@@ -136,7 +101,7 @@ async def test_much_that_waited_does_not_keep_the_answer_to_the_subscription_bac
 
 async def test_properties_come_as_headers(mosquitto):
     topic = new_topic()
-    intake = Intake(approvals_from(mosquitto, topic))
+    intake = SourceReader(approvals_from(mosquitto, topic))
     async with intake.open() as deliveries:
         said = [("content-type", "application/json"), ("user-property", "specversion", "1.0")]
         said += [("user-property", "id", "7"), ("user-property", "webhook-id", "m")]
@@ -157,7 +122,7 @@ async def test_properties_come_as_headers(mosquitto):
 @VERSIONS
 async def test_what_is_retained_is_left_unread_and_acknowledged(mosquitto, version: str):
     topic = new_topic()
-    intake = Intake(approvals_from(mosquitto, topic, version=version))
+    intake = SourceReader(approvals_from(mosquitto, topic, version=version))
     await mosquitto_pub(mosquitto, topic, b"stale", "-r")
     async with intake.open() as deliveries:
         (stale,) = await intake.take(deliveries, 1)
@@ -170,7 +135,7 @@ async def test_what_is_retained_is_left_unread_and_acknowledged(mosquitto, versi
 
 async def test_a_topic_that_was_given_up_is_no_longer_read(mosquitto):
     old, new = new_topic(), new_topic()
-    intake = Intake(approvals_from(mosquitto, old))
+    intake = SourceReader(approvals_from(mosquitto, old))
     assert await intake.session(0) == []
     intake.settings = approvals_from(mosquitto, new)
     async with intake.open() as deliveries:
@@ -185,7 +150,7 @@ async def test_a_topic_that_was_given_up_is_no_longer_read(mosquitto):
 
 async def test_a_topic_may_hold_wildcards_and_names_of_the_vm(mosquitto):
     topic = new_topic()
-    intake = Intake(approvals_from(mosquitto, f"{topic}/+/{{vm_name}}/#"))
+    intake = SourceReader(approvals_from(mosquitto, f"{topic}/+/{{vm_name}}/#"))
     async with intake.open() as deliveries:
         for end in ("a/web-1", "a/web-2", "web-1", "a/web-1/b/c"):
             await mosquitto_pub(mosquitto, f"{topic}/{end}", end.encode())
@@ -204,7 +169,7 @@ POISON = {
 async def test_a_poison_message_comes_once_and_delays_no_other(mosquitto, kind: str):
     payload, properties = POISON[kind]
     topic = new_topic()
-    intake = Intake(approvals_from(mosquitto, topic))
+    intake = SourceReader(approvals_from(mosquitto, topic))
     async with intake.open() as deliveries:
         await mosquitto_pub(mosquitto, topic, payload, properties=properties)
         await mosquitto_pub(mosquitto, topic, b"after")
@@ -217,7 +182,7 @@ async def test_a_poison_message_comes_once_and_delays_no_other(mosquitto, kind: 
 
 async def test_a_message_beyond_all_measure_stays_at_the_server(mosquitto):
     topic = new_topic()
-    intake = Intake(approvals_from(mosquitto, topic))
+    intake = SourceReader(approvals_from(mosquitto, topic))
     async with intake.open() as deliveries:
         await mosquitto_pub(mosquitto, topic, b"x" * 2 * source.LARGEST)
         await mosquitto_pub(mosquitto, topic, b"after")
@@ -227,7 +192,7 @@ async def test_a_message_beyond_all_measure_stays_at_the_server(mosquitto):
 
 async def test_of_a_message_beyond_all_measure_the_old_version_keeps_the_beginning(mosquitto):
     topic, body = new_topic(), b"x" * 4 * source.LARGEST
-    intake = Intake(approvals_from(mosquitto, topic, version="3.1.1"))
+    intake = SourceReader(approvals_from(mosquitto, topic, version="3.1.1"))
     async with intake.open() as deliveries:
         await mosquitto_pub(mosquitto, topic, body)
         await mosquitto_pub(mosquitto, topic, b"after")
@@ -251,7 +216,7 @@ async def test_a_flood_is_kept_outside_and_nothing_of_it_is_lost(
         most[0] = max(most[0], len(self.arrived))
 
     monkeypatch.setattr(source.Receiver, "_arrive", counting)
-    intake = Intake(approvals_from(mosquitto, topic, version=version))
+    intake = SourceReader(approvals_from(mosquitto, topic, version=version))
     async with intake.open() as deliveries:
         await flood(mosquitto, topic, 500, qos=qos)
         await until(lambda: most[0])
@@ -261,7 +226,7 @@ async def test_a_flood_is_kept_outside_and_nothing_of_it_is_lost(
 
 
 async def test_it_is_told_in_silence_that_the_server_is_there(mosquitto, often: None):
-    intake = Intake(approvals_from(mosquitto, new_topic()))
+    intake = SourceReader(approvals_from(mosquitto, new_topic()))
     async with intake.open() as deliveries:
         coming = asyncio.create_task(intake.take(deliveries, 1))
         await until(lambda: len(intake.heard) > 3)
@@ -275,7 +240,7 @@ async def test_a_server_that_is_gone_is_noticed_in_silence(
     mosquitto, proxy: TcpProxy, how: str, version: str, often: None
 ):
     topic = new_topic()
-    intake = Intake(approvals_from(proxy, topic, version=version, keep_alive="1s"))
+    intake = SourceReader(approvals_from(proxy, topic, version=version, keep_alive="1s"))
     async with intake.open() as deliveries:
         coming = asyncio.create_task(intake.take(deliveries, 1))
         await until(lambda: intake.heard)
@@ -293,7 +258,7 @@ async def test_a_server_that_is_gone_is_noticed_in_silence(
 
 async def test_what_had_come_before_the_end_is_still_taken(mosquitto, proxy: TcpProxy):
     topic = new_topic()
-    intake = Intake(approvals_from(proxy, topic))
+    intake = SourceReader(approvals_from(proxy, topic))
     before = set(threading.enumerate())
     async with intake.open() as deliveries:
         await flood(mosquitto, topic, 3, qos=0)
@@ -312,7 +277,7 @@ async def test_a_broker_that_was_killed_goes_on_with_the_session(
 ):
     broker = make_mosquitto(persistent=True)
     topic = new_topic()
-    intake = Intake(approvals_from(broker, topic, version=version))
+    intake = SourceReader(approvals_from(broker, topic, version=version))
     async with intake.open() as deliveries:
         await mosquitto_pub(broker, topic, b"unacknowledged")
         await anext(deliveries)
@@ -374,7 +339,7 @@ async def strict_server(
 async def test_a_twin_that_takes_over_is_reported_and_left_alone_for_longer_each_time():
     taken_over = b"\xe0\x02\x8e\x00"
     async with strict_server(b"\x90\x04MID\x00\x01" + taken_over) as server:
-        intake = Intake(approvals_from(server, "a/b"))
+        intake = SourceReader(approvals_from(server, "a/b"))
         for seconds in (1, 2, 4):
             with pytest.raises(
                 Unavailable, match=f"another .*id seb-vm-1-approvals-{intake.name}"
@@ -384,7 +349,7 @@ async def test_a_twin_that_takes_over_is_reported_and_left_alone_for_longer_each
 
 
 async def test_a_twin_is_noticed_also_where_the_server_just_hangs_up(mosquitto):
-    intake = Intake(approvals_from(mosquitto, new_topic()))
+    intake = SourceReader(approvals_from(mosquitto, new_topic()))
     async with intake.open() as deliveries:
         coming = asyncio.create_task(intake.take(deliveries, 1))
         async with intake.open():
@@ -399,7 +364,7 @@ async def test_a_refused_login_is_explained(make_mosquitto: Make):
     with pytest.raises(
         Unavailable, match=r"does not accept this username|refuses the username"
     ) as refused:
-        await Intake(settings).session(0)
+        await SourceReader(settings).session(0)
     assert refused.value.retry_after == 60
 
 
@@ -416,7 +381,7 @@ async def test_a_refused_login_is_explained(make_mosquitto: Make):
 async def test_a_refused_subscription_is_explained_in_one_sentence(code: int, why: str):
     async with strict_server(b"\x90\x04MID\x00" + bytes([code])) as server:
         with pytest.raises(Unavailable, match=why):
-            await Intake(approvals_from(server, "a/b")).session(0)
+            await SourceReader(approvals_from(server, "a/b")).session(0)
 
 
 async def test_a_server_that_does_not_answer_our_subscription_is_not_waited_for(
@@ -425,13 +390,13 @@ async def test_a_server_that_does_not_answer_our_subscription_is_not_waited_for(
     monkeypatch.setattr(source, "PATIENCE", 0.3)
     async with strict_server(b"") as server:
         with pytest.raises(Unavailable, match="no answer to our subscription"):
-            await Intake(approvals_from(server, "a/b")).session(0)
+            await SourceReader(approvals_from(server, "a/b")).session(0)
 
 
 @pytest.mark.parametrize("how", ["up", "down", "stall"])
 async def test_leaving_is_quick_and_leaves_nothing_behind(mosquitto, proxy: TcpProxy, how: str):
     topic = new_topic()
-    intake = Intake(approvals_from(proxy, topic))
+    intake = SourceReader(approvals_from(proxy, topic))
     before = set(threading.enumerate())
     async with intake.open():
         if how != "up":
@@ -444,7 +409,7 @@ async def test_leaving_is_quick_and_leaves_nothing_behind(mosquitto, proxy: TcpP
 
 async def test_it_says_goodbye_also_in_the_middle_of_a_flood(make_mosquitto: Make):
     broker = make_mosquitto()
-    intake = Intake(approvals_from(broker, "a/b"))
+    intake = SourceReader(approvals_from(broker, "a/b"))
     async with intake.open() as deliveries:
         await flood(broker, "a/b", 100, qos=0)
         await anext(deliveries)
@@ -467,7 +432,7 @@ async def test_what_is_acknowledged_is_told_also_when_the_subscription_is_not_an
     waited = b"\x32\x09\x00\x03a/b\x00\x07\x00x"
     said: list[bytes] = []
     async with strict_server(waited, said=said) as server:
-        assert await Intake(approvals_from(server, "a/b")).session(1) == [b"x"]
+        assert await SourceReader(approvals_from(server, "a/b")).session(1) == [b"x"]
         await until(lambda: said)
     puback, goodbye = b"\x40\x02\x00\x07", b"\xe0"
     assert said[0].startswith(puback + goodbye)
@@ -476,7 +441,9 @@ async def test_what_is_acknowledged_is_told_also_when_the_subscription_is_not_an
 async def test_the_session_is_asked_for_as_the_configuration_says():
     asked: list[bytes] = []
     async with strict_server(b"\x90\x04MID\x00\x01", asked) as server:
-        await Intake(approvals_from(server, "a/b", session_expiry="1h", keep_alive="7s")).session(0)
+        await SourceReader(
+            approvals_from(server, "a/b", session_expiry="1h", keep_alive="7s")
+        ).session(0)
     (connect,) = asked
     clean_start, keep_alive = connect[7] & 2, int.from_bytes(connect[8:10])
     assert (clean_start, keep_alive) == (0, 7)

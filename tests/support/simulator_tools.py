@@ -2,7 +2,7 @@ from datetime import UTC, datetime, timedelta
 
 import aiohttp
 
-from bridge.simulator import Scenario, World
+from bridge.simulator import Scenario, Simulator, World
 
 START = datetime(2026, 11, 16, 12, 0, 0, tzinfo=UTC)
 HEADERS = {"Metadata": "true"}
@@ -52,3 +52,10 @@ async def post_approval(
     url = events_url(endpoint, api_version)
     async with http.post(url, headers=HEADERS, json=body) as response:
         return response.status
+
+
+async def ask(http: aiohttp.ClientSession, simulator: Simulator):
+    """The status, the headers and the body of the answer, redirects included."""
+    url = events_url(simulator.endpoint)
+    async with http.get(url, headers=HEADERS, allow_redirects=False) as response:
+        return response.status, response.headers, await response.read()

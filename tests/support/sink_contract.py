@@ -75,6 +75,24 @@ class Peer(ABC):
         raise AssertionError(f"{type(self).__name__} must say how to refuse {ids}")
 
 
+class FailingPeer(Peer):
+    """A peer whose `network`, a proxy or the receiver itself, fails on request."""
+
+    network: Any
+
+    async def down(self) -> None:
+        await self.network.down()
+
+    async def up(self) -> None:
+        await self.network.up()
+
+    async def stall(self) -> None:
+        self.network.stall()
+
+    async def release(self) -> None:
+        self.network.release()
+
+
 class SinkContract:
     """The tests. A subclass names its `plugin` and provides the fixture `peer`."""
 

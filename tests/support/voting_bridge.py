@@ -11,12 +11,19 @@ from typing import Any
 
 from support.bridge import Azure, Choose, last_look
 from support.served_bridge import ServedBridge, bridge, config
+from support.world import ME
 
 from bridge.approvals.intake import Intake
 from bridge.approvals.service import ApprovalService
 from bridge.config import Config
 from bridge.journal import Journal
 from bridge.metadata.answers import Accepted
+
+FIRST = "602D9444-D2CD-49C7-8624-8643E7171297"
+SECOND = "C7061BAC-AFDC-4513-B24B-AA5F13A16123"
+GRANTED = "granted: Azure accepted it; the event may start immediately"
+ALONE = {"resources": (ME,)}
+"""A scheduled event of this VM alone."""
 
 
 @dataclass(slots=True)

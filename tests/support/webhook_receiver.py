@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 from aiohttp import web
 from support.ports import free_ports
-from support.sink_contract import Peer
+from support.sink_contract import FailingPeer
 
 from bridge.plugins import Place
 from sinks.webhook import WebhookSettings
@@ -183,30 +183,18 @@ async def receiving(context: ssl.SSLContext | None = None, **more: Any) -> Async
         await receiver.down()
 
 
-class WebhookPeer(Peer):
+class WebhookPeer(FailingPeer):
     """The receiver, for the suite that every sink passes."""
 
     def __init__(self, receiver: Receiver, **keys: Any) -> None:
-        self.receiver = receiver
+        self.network = receiver
         self.settings = WebhookSettings.model_validate(
             {"type": "webhook", "url": receiver.url, **keys}
         )
         self.place = Place(sink="hook")
 
     async def received(self) -> list[dict[str, Any]]:
-        return list(self.receiver.taken)
-
-    async def down(self) -> None:
-        await self.receiver.down()
-
-    async def up(self) -> None:
-        await self.receiver.up()
-
-    async def stall(self) -> None:
-        self.receiver.stall()
-
-    async def release(self) -> None:
-        self.receiver.release()
+        return list(self.network.taken)
 
     async def refuse(self, ids: set[str]) -> None:
-        self.receiver.refused |= ids
+        self.network.refused |= ids

@@ -7,17 +7,10 @@ import pytest
 from cloudevents.core.bindings import kafka as sdk
 from cloudevents.core.formats.json import JSONFormat
 from support.cloudevents import HOSTILE, LARGEST, make
+from support.sink_settings import kafka as configured
 
-from bridge.plugins import (
-    open_format,
-)
-from sinks.kafka import KafkaSettings
+from bridge.plugins import open_format
 from sinks.kafka.binding import encode, encode_as
-
-
-def configured(**keys) -> KafkaSettings:
-    given = {"type": "kafka", "bootstrap_servers": ["127.0.0.1:9092"]}
-    return KafkaSettings.model_validate(given | keys)
 
 
 def test_a_binary_record_has_attributes_in_headers_and_data_as_value():

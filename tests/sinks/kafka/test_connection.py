@@ -3,21 +3,14 @@
 import logging
 
 import pytest
+from support.sink_settings import kafka as configured
 
-from bridge.plugins import (
-    Unavailable,
-)
-from sinks.kafka import KafkaSettings
+from bridge.plugins import Unavailable
 from sinks.kafka.connection import log_in
 
 PASSWORD = {"username": "ann", "password": "s3cret"}
 IDENTITY = {"managed_identity": {"resource": "https://a.b"}}
 OAUTH = {"token_url": "https://login.example/t", "client_id": "a", "client_secret": "b"}
-
-
-def configured(**keys) -> KafkaSettings:
-    given = {"type": "kafka", "bootstrap_servers": ["127.0.0.1:9092"]}
-    return KafkaSettings.model_validate(given | keys)
 
 
 def test_the_options_change_only_when_a_file_does(tmp_path):

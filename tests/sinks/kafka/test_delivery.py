@@ -2,17 +2,12 @@
 
 import pytest
 from support.ports import free_ports
+from support.sink_settings import kafka as configured
 
 from bridge.plugins import Place, Unavailable
-from sinks.kafka import KafkaSettings
 from sinks.kafka.delivery import make_connector, open_sink
 
 PLACE = Place({"vm_id": "vm-1"}, sink="bus")
-
-
-def configured(**keys) -> KafkaSettings:
-    given = {"type": "kafka", "bootstrap_servers": ["127.0.0.1:9092"]}
-    return KafkaSettings.model_validate(given | keys)
 
 
 def test_one_request_ends_before_the_batch_does_and_the_batch_before_the_bridge_stops_waiting():

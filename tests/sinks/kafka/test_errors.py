@@ -8,10 +8,7 @@ from socket import gaierror
 import pytest
 from aiokafka import errors
 
-from bridge.plugins import (
-    Rejected,
-    Unavailable,
-)
+from bridge.plugins import Rejected, Unavailable
 from sinks.kafka.errors import InvalidRecordError, Lost, verdict, why_not_connected
 
 REJECTED = {

@@ -1,21 +1,17 @@
 """The keys of the Kafka sink, its topics, and its guide."""
 
 import re
+from functools import partial
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 from support.cloudevents import make
+from support.sink_settings import complaint
+from support.sink_settings import kafka as configured
 
 from bridge.config import load
-from bridge.plugins import (
-    TLS,
-    ManagedIdentity,
-    OAuth,
-    Place,
-    SinkSettings,
-    Unavailable,
-)
+from bridge.plugins import TLS, ManagedIdentity, OAuth, Place, SinkSettings, Unavailable
 from sinks.kafka import KafkaSettings, settings
 from sinks.kafka.settings import Topics
 
@@ -25,15 +21,7 @@ IDENTITY = {"managed_identity": {"resource": "https://a.b"}}
 OAUTH = {"token_url": "https://login.example/t", "client_id": "a", "client_secret": "b"}
 
 
-def configured(**keys) -> KafkaSettings:
-    given = {"type": "kafka", "bootstrap_servers": ["127.0.0.1:9092"]}
-    return KafkaSettings.model_validate(given | keys)
-
-
-def refused(**keys) -> str:
-    with pytest.raises(ValidationError) as told:
-        configured(**keys)
-    return str(told.value)
+refused = partial(complaint, configured)
 
 
 def test_the_defaults_are_those_of_the_contract():

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
+from support.sink_settings import loaded
 
-from bridge.config import Config, ConfigError, load
+from bridge.config import ConfigError
 from bridge.plugins.sources import find_approvals
 from sinks.kafka import KafkaApprovals, KafkaSettings, approvals
 
@@ -22,12 +23,6 @@ def sink(topic: str) -> KafkaSettings:
     return KafkaSettings.model_validate(
         {"type": "kafka", "bootstrap_servers": ["127.0.0.1:9092"], "topic": topic}
     )
-
-
-def configured(folder: Path, text: str) -> Config:
-    file = folder / "config.yaml"
-    file.write_text(text)
-    return load(file, {})
 
 
 def test_it_is_found_by_its_entry_point():
@@ -51,7 +46,7 @@ def test_the_topic_has_no_default():
 
 def test_a_consumer_group_is_not_a_key(tmp_path: Path):
     with pytest.raises(ConfigError, match=r"approvals\.from\.bus\.group: unknown key"):
-        configured(
+        loaded(
             tmp_path,
             """
 sinks:
@@ -86,7 +81,7 @@ def test_it_says_in_a_sentence_where_approvals_come_from():
 
 
 def test_it_takes_the_connection_of_a_sink_and_nothing_else_of_it(tmp_path: Path):
-    config = configured(
+    config = loaded(
         tmp_path,
         """
 sinks:
@@ -112,7 +107,7 @@ approvals:
 
 def test_events_and_approvals_on_one_topic_are_a_configuration_error(tmp_path: Path):
     with pytest.raises(ConfigError, match="need separate topics"):
-        configured(
+        loaded(
             tmp_path,
             """
 sinks:

@@ -8,18 +8,14 @@ import jsonschema_rs
 import pytest
 import yaml
 from support.cloudevents import HOSTILE, STATE, make
+from support.sink_settings import mqtt as configured
 
 from bridge.plugins import CloudEvent, Format, Place, Rejected
-from sinks.mqtt import MqttSettings
 from sinks.mqtt.binding import Binding, Presence
 
 PLACE = Place({"vm_id": "vm-1", "observer": "web-1"}, sink="plant")
 NOT_BEFORE = datetime(2026, 11, 15, 18, 29, 47, tzinfo=UTC).timestamp()
 NOW = NOT_BEFORE - 900
-
-
-def configured(**keys) -> MqttSettings:
-    return MqttSettings.model_validate({"type": "mqtt", "host": "127.0.0.1"} | keys)
 
 
 def news(kind: str, **data) -> CloudEvent:

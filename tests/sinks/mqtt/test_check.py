@@ -5,9 +5,7 @@ import asyncio
 import pytest
 from support.mqtt_sending import PLACE, settings
 from support.results import proved
-from support.scripted_mqtt import (
-    scripted_mqtt,
-)
+from support.scripted_mqtt import scripted_mqtt
 
 from bridge.plugins import Listening, Unavailable
 from sinks.mqtt import MqttApprovals, approvals, sink

@@ -5,13 +5,7 @@ import asyncio
 import pytest
 from support.cloudevents import batch, make
 from support.mqtt_sending import PLACE, refused, send, settings
-from support.scripted_mqtt import (
-    CONNECT,
-    DISCONNECT,
-    connack,
-    receive_maximum,
-    scripted_mqtt,
-)
+from support.scripted_mqtt import CONNECT, DISCONNECT, connack, receive_maximum, scripted_mqtt
 from support.sink_contract import PATIENCE
 
 from bridge.plugins import Unavailable

@@ -1,13 +1,9 @@
 """The credentials of an MQTT connection, from files as they are now."""
 
 import pytest
+from support.sink_settings import mqtt as configured
 
-from sinks.mqtt import MqttSettings
 from sinks.mqtt.connection import log_in, make_connector
-
-
-def configured(**keys) -> MqttSettings:
-    return MqttSettings.model_validate({"type": "mqtt", "host": "127.0.0.1"} | keys)
 
 
 def test_credentials_are_equal_until_a_file_changes(tmp_path):

@@ -8,7 +8,7 @@ import pytest
 from support.mosquitto import Mosquitto, must_be_ours
 from support.mosquitto_clients import Subscriber, mosquitto_sub
 from support.mqtt_proxy import MqttProxy, mqtt_proxied
-from support.sink_contract import Peer, SinkContract
+from support.sink_contract import FailingPeer, SinkContract
 
 from bridge.plugins import Place
 from sinks.mqtt import MqttSettings, sink
@@ -23,11 +23,11 @@ def broker(tmp_path_factory):
         yield broker
 
 
-class MqttPeer(Peer):
+class MqttPeer(FailingPeer):
     """Topics of its own on the broker, behind a proxy that can fail."""
 
     def __init__(self, proxy: MqttProxy, topic: str, subscriber: Subscriber, **keys) -> None:
-        self.proxy, self.subscriber = proxy, subscriber
+        self.network, self.subscriber = proxy, subscriber
         self.place = Place({"vm_id": topic.partition("/")[0], "observer": "web-1"}, sink="plant")
         given = {"type": "mqtt", "host": "127.0.0.1", "port": proxy.port, "topic": topic}
         self.settings = MqttSettings.model_validate(given | {"retry": {"timeout": "5s"}} | keys)
@@ -35,20 +35,8 @@ class MqttPeer(Peer):
     async def received(self):
         return [json.loads(payload) for payload in self.subscriber.payloads]
 
-    async def down(self):
-        await self.proxy.down()
-
-    async def up(self):
-        await self.proxy.up()
-
-    async def stall(self):
-        self.proxy.stall()
-
-    async def release(self):
-        self.proxy.release()
-
     async def refuse(self, ids):
-        self.proxy.refused |= {each.encode() for each in ids}
+        self.network.refused |= {each.encode() for each in ids}
 
 
 class Mqtt(SinkContract):

@@ -5,12 +5,7 @@ import socket
 import pytest
 from support.cloudevents import batch, make
 from support.mqtt_sending import refused, send, settings
-from support.scripted_mqtt import (
-    connack,
-    goodbye,
-    puback,
-    scripted_mqtt,
-)
+from support.scripted_mqtt import connack, goodbye, puback, scripted_mqtt
 from support.sink_contract import Leftovers
 
 from bridge.plugins import Rejected, Unavailable

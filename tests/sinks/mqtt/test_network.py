@@ -8,11 +8,7 @@ from paho.mqtt.client import Client
 from paho.mqtt.enums import CallbackAPIVersion
 from support.cloudevents import make
 from support.mqtt_sending import send, settings
-from support.scripted_mqtt import (
-    connack,
-    maximum_packet,
-    scripted_mqtt,
-)
+from support.scripted_mqtt import connack, maximum_packet, scripted_mqtt
 from support.sink_contract import Leftovers, cancel
 
 from bridge.plugins import Rejected

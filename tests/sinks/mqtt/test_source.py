@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
+from support.sink_settings import loaded
 
-from bridge.config import Config, ConfigError, load
+from bridge.config import ConfigError, load
 from bridge.plugins.sources import find_approvals
 from sinks.mqtt import MqttApprovals, MqttSettings, approvals
 
@@ -18,12 +19,6 @@ def source(**more) -> MqttApprovals:
 
 def sink(**more) -> MqttSettings:
     return MqttSettings.model_validate({"type": "mqtt", "host": "127.0.0.1"} | more)
-
-
-def configured(folder: Path, text: str) -> Config:
-    file = folder / "config.yaml"
-    file.write_text(text)
-    return load(file, {})
 
 
 def test_it_is_found_by_its_entry_point():
@@ -114,7 +109,7 @@ def test_it_says_in_a_sentence_where_approvals_come_from():
 
 
 def test_it_takes_the_connection_of_a_sink_and_nothing_else_of_it(tmp_path: Path):
-    config = configured(
+    config = loaded(
         tmp_path,
         """
 sinks:
@@ -141,7 +136,7 @@ approvals:
 
 def test_events_and_approvals_on_one_topic_are_a_configuration_error(tmp_path: Path):
     with pytest.raises(ConfigError, match="need separate topics"):
-        configured(
+        loaded(
             tmp_path,
             """
 sinks:

@@ -3,38 +3,26 @@
 from typing import ClassVar
 
 import pytest
-from support.sink_contract import Peer, SinkContract
+from support.sink_contract import FailingPeer, SinkContract
 from support.splunk_server import TOKEN, SplunkServer, Token, splunk_server
 
 from bridge.plugins import Place
 from sinks.splunk import SplunkSettings, sink
 
 
-class SplunkPeer(Peer):
+class SplunkPeer(FailingPeer):
     place = Place({"vm_id": "vm-1"}, sink="siem")
 
     def __init__(self, server: SplunkServer, **keys) -> None:
-        self.server = server
+        self.network = server
         given = {"type": "splunk", "url": server.url, "token": TOKEN}
         self.settings = SplunkSettings.model_validate(given | keys)
 
     async def received(self):
-        return [event["event"] for event in self.server.events]
-
-    async def down(self):
-        await self.server.down()
-
-    async def up(self):
-        await self.server.up()
-
-    async def stall(self):
-        self.server.stall()
-
-    async def release(self):
-        self.server.release()
+        return [event["event"] for event in self.network.events]
 
     async def refuse(self, ids):
-        self.server.refused |= ids
+        self.network.refused |= ids
 
 
 class Splunk(SinkContract):

@@ -1,15 +1,13 @@
 """The keys of the Splunk sink."""
 
+from functools import partial
+
 import pytest
-from pydantic import ValidationError
+from support.sink_settings import complaint
 from support.splunk_sending import configured
 from support.splunk_server import TOKEN
 
-
-def refused(**keys) -> str:
-    with pytest.raises(ValidationError) as told:
-        configured(**keys)
-    return str(told.value)
+refused = partial(complaint, configured)
 
 
 @pytest.mark.parametrize("end", ["", "/", "/services/collector", "/services/collector/event"])

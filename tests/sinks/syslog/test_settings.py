@@ -1,19 +1,17 @@
 """The keys of the syslog sink."""
 
 import ssl
+from functools import partial
 
 import pytest
 from pydantic import ValidationError
+from support.sink_settings import complaint
 from support.syslog_sending import configured
 
 from bridge.plugins import Place
 from sinks.syslog import SyslogSettings, settings
 
-
-def refused(**keys) -> str:
-    with pytest.raises(ValidationError) as told:
-        configured(**keys)
-    return str(told.value)
+refused = partial(complaint, configured)
 
 
 @pytest.mark.parametrize(

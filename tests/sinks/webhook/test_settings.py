@@ -1,10 +1,12 @@
 """The keys of a webhook: what each may be, and the one sentence when it is not."""
 
 import re
+from functools import partial
 from pathlib import Path
 
 import pytest
-from pydantic import ValidationError
+from support.sink_settings import complaint
+from support.sink_settings import webhook as configured
 
 from bridge.config import ConfigError, load
 from bridge.plugins import Place, SinkSettings, Unavailable
@@ -18,17 +20,7 @@ IDENTITY = {"resource": "https://a.b"}
 BASIC = {"username": "ann", "password": "s3cret"}
 
 
-def configured(**keys) -> WebhookSettings:
-    return WebhookSettings.model_validate(
-        {"type": "webhook", "url": "https://pager.example/hooks/T0K3N?access_token=t0p", **keys}
-    )
-
-
-def refused(**keys) -> str:
-    with pytest.raises(ValidationError) as told:
-        configured(**keys)
-    [error] = told.value.errors()
-    return str(error.get("ctx", {}).get("error", error["msg"]))
+refused = partial(complaint, configured)
 
 
 def test_the_defaults_are_those_of_the_contract():

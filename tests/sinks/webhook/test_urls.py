@@ -1,23 +1,14 @@
 """The URL that is posted to: which is taken, and that it is not shown."""
 
+from functools import partial
+
 import pytest
-from pydantic import ValidationError
+from support.sink_settings import complaint
+from support.sink_settings import webhook as configured
 
 from bridge.plugins import Place
-from sinks.webhook import WebhookSettings
 
-
-def configured(**keys) -> WebhookSettings:
-    return WebhookSettings.model_validate(
-        {"type": "webhook", "url": "https://pager.example/hooks/T0K3N?access_token=t0p", **keys}
-    )
-
-
-def refused(**keys) -> str:
-    with pytest.raises(ValidationError) as told:
-        configured(**keys)
-    [error] = told.value.errors()
-    return str(error.get("ctx", {}).get("error", error["msg"]))
+refused = partial(complaint, configured)
 
 
 @pytest.mark.parametrize(

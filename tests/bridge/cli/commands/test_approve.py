@@ -6,7 +6,7 @@ import json
 import pytest
 from support.served_bridge import announce, end
 from support.signing import Signer
-from support.voting_bridge import polls, write_config
+from support.voting_bridge import ALONE, FIRST, GRANTED, SECOND, polls, write_config
 from support.world import ME, OTHER
 
 from bridge.cli import main
@@ -16,29 +16,13 @@ from bridge.common.signatures import verify
 from bridge.journal.votes import votes
 from bridge.policy.message import read, unwrap
 
-FIRST = "602D9444-D2CD-49C7-8624-8643E7171297"
-SECOND = "C7061BAC-AFDC-4513-B24B-AA5F13A16123"
-GRANTED = "granted: Azure accepted it; the event may start immediately"
-ALONE = {"resources": (ME,)}
 ORDERS = Signer("orders", seed=1)
 PRIVATE = f"whsk_{base64.b64encode(bytes([1]) * 32).decode()}"
 
 
 @pytest.fixture
-async def open_polls(tmp_path):
-    async with polls(tmp_path) as made:
-        yield made
-
-
-@pytest.fixture
-def seb(open_polls, capsys):
-    """Run a command: its exit code, stdout and stderr."""
-
-    async def run(command, *words):
-        code = await open_polls.run(approve, command, *words)
-        return code, *capsys.readouterr()
-
-    return run
+def seb(voting):
+    return voting
 
 
 async def cast(made, event_id=FIRST):

@@ -6,7 +6,7 @@ import json
 import pytest
 from support.served_bridge import announce
 from support.until import until
-from support.voting_bridge import polls
+from support.voting_bridge import ALONE, FIRST, GRANTED
 from support.world import ME, OTHER
 
 from bridge.cli.commands import approve
@@ -15,26 +15,10 @@ from bridge.cli.shell import Ask
 from bridge.cli.voting.ballot import Ballot, Wish
 from bridge.cli.voting.cast import VoteMessage, Voting
 
-FIRST = "602D9444-D2CD-49C7-8624-8643E7171297"
-GRANTED = "granted: Azure accepted it; the event may start immediately"
-ALONE = {"resources": (ME,)}
-
 
 @pytest.fixture
-async def open_polls(tmp_path):
-    async with polls(tmp_path) as made:
-        yield made
-
-
-@pytest.fixture
-def seb(open_polls, capsys):
-    """Run a command: its exit code, stdout and stderr."""
-
-    async def run(command, *words):
-        code = await open_polls.run(approve, command, *words)
-        return code, *capsys.readouterr()
-
-    return run
+def seb(voting):
+    return voting
 
 
 async def streams(made):

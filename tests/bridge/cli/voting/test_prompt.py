@@ -7,22 +7,12 @@ from pathlib import Path
 
 import pytest
 from support.served_bridge import announce
-from support.voting_bridge import polls
+from support.voting_bridge import ALONE, FIRST, SECOND
 from support.world import ME, OTHER
 
 from bridge.cli import main
 from bridge.cli.commands import events
 from bridge.cli.voting import prompt as asking
-
-FIRST = "602D9444-D2CD-49C7-8624-8643E7171297"
-SECOND = "C7061BAC-AFDC-4513-B24B-AA5F13A16123"
-ALONE = {"resources": (ME,)}
-
-
-@pytest.fixture
-async def open_polls(tmp_path):
-    async with polls(tmp_path) as made:
-        yield made
 
 
 @pytest.fixture

@@ -4,22 +4,7 @@ import json
 
 import aiohttp
 import pytest
-from support.simulator_tools import HEADERS, events_url, get_document
-
-from bridge.simulator import Simulator
-
-
-@pytest.fixture
-async def simulator():
-    async with Simulator() as simulator:
-        simulator.world.create(type="Reboot", name="r")
-        yield simulator
-
-
-async def ask(http, simulator):
-    url = events_url(simulator.endpoint)
-    async with http.get(url, headers=HEADERS, allow_redirects=False) as response:
-        return response.status, response.headers, await response.read()
+from support.simulator_tools import ask, get_document
 
 
 @pytest.mark.parametrize(

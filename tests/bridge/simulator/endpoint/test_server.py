@@ -5,22 +5,9 @@ from email.utils import parsedate_to_datetime
 
 import aiohttp
 import pytest
-from support.simulator_tools import HEADERS, events_url, get_document, post_approval, whats
+from support.simulator_tools import HEADERS, ask, events_url, get_document, post_approval, whats
 
 from bridge.simulator import Scenario, Simulator
-
-
-@pytest.fixture
-async def simulator():
-    async with Simulator() as simulator:
-        simulator.world.create(type="Reboot", name="r")
-        yield simulator
-
-
-async def ask(http, simulator):
-    url = events_url(simulator.endpoint)
-    async with http.get(url, headers=HEADERS, allow_redirects=False) as response:
-        return response.status, response.headers, await response.read()
 
 
 async def test_a_reset_breaks_the_connection(simulator, http):
