@@ -33,7 +33,6 @@ class LineFile:
     max_size: int
     max_age: float
     keep: int
-    fsync: bool
     mode: int
     head: bytes
     """What each line begins with; empty when that is not known."""
@@ -154,8 +153,7 @@ class LineFile:
         try:
             while left:
                 left = left[os.write(descriptor, left) :]
-            if self.fsync:
-                os.fsync(descriptor)
+            os.fsync(descriptor)
         except OSError:
             with suppress(OSError):  # opening the file again cuts the unfinished line
                 if os.fstat(descriptor).st_size > start:
@@ -163,8 +161,6 @@ class LineFile:
             raise
 
     def _sync(self, directory: Path) -> None:
-        if not self.fsync:
-            return
         try:
             descriptor = os.open(directory, os.O_RDONLY)
         except PermissionError:  # Windows opens no directories, and keeps their entries by itself

@@ -39,7 +39,6 @@ class FileSettings(SinkSettings):
     max_size: Size = Field(104857600, description="rotate before it exceeds this size; 0B: never")
     max_age: Duration = Field(86400.0, description="rotate at each full 1d, 1h … in UTC; 0s: never")
     keep: int = Field(7, ge=0, description="how many rotated files to keep")
-    fsync: bool = Field(default=True, description="a CloudEvent is delivered once it is on disk")
     mode: str = Field("0640", pattern=_MODE, description="permissions of a new file, in quotes")
 
     @field_validator("path")
@@ -110,7 +109,6 @@ def _file(settings: FileSettings, place: Place, form: Format) -> LineFile:
         max_size=settings.max_size,
         max_age=settings.max_age,
         keep=settings.keep,
-        fsync=settings.fsync,
         mode=int(settings.mode, 8),
         head=form.begins,
     )

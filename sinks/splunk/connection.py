@@ -1,6 +1,5 @@
 """Requests to the HTTP Event Collector: one at a time, of bounded size, never redirected."""
 
-import gzip
 import json
 import ssl
 from collections.abc import AsyncGenerator, Sequence
@@ -79,8 +78,6 @@ class Collector:
         settings = self.settings
         headers = {"Authorization": f"Splunk {token}", "X-Splunk-Request-Channel": self.channel}
         headers["Content-Type"] = "application/json; charset=utf-8"
-        if settings.compression == "gzip" and endpoint == "event" and body:
-            body, headers["Content-Encoding"] = gzip.compress(body, mtime=0), "gzip"
         try:
             async with self._http.post(
                 URL(settings.endpoint(endpoint), encoded=True),

@@ -13,6 +13,8 @@ from sinks.splunk.connection import Collector
 from sinks.splunk.errors import SLOW, Accepted, Outcome, Refused
 from sinks.splunk.settings import SplunkSettings
 
+LARGEST_REQUEST = 1024 * 1024
+"""Bytes of events in one request; one that Splunk finds too large is halved."""
 PATIENCE = 300.0
 """Seconds after which an event that was accepted but not indexed is sent again."""
 _FIRST_LOOK, _RAREST_LOOK = 0.1, 2.0
@@ -94,7 +96,7 @@ class OpenSink:
                 continue
             if cloudevent.id in self._receipts:
                 continue
-            if items and size + len(envelope) > self.collector.settings.max_request:
+            if items and size + len(envelope) > LARGEST_REQUEST:
                 yield items
                 items, size = [], 0
             items.append(_Item(place, cloudevent.id, envelope))

@@ -5,11 +5,10 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
-from bridge.plugins import Secret, SinkSettings, Size, TLSOption, is_loopback
+from bridge.plugins import Secret, SinkSettings, TLSOption, is_loopback
 
 _COLLECTOR = "/services/collector"
 _PLACED = ("index", "sourcetype", "source", "host")
-SMALLEST, LARGEST = 128 * 1024, 100 * 1024 * 1024
 
 
 class SplunkSettings(SinkSettings):
@@ -25,10 +24,6 @@ class SplunkSettings(SinkSettings):
     acknowledge: bool = Field(
         default=False, description="delivered once indexed, not once accepted"
     )
-    max_request: Size = Field(
-        1024 * 1024, ge=SMALLEST, le=LARGEST, description="events in one request, in bytes"
-    )
-    compression: Literal["none", "gzip"] = "none"
     proxy: str | None = Field(None, description="http://HOST:PORT of an HTTP proxy")
     tls: TLSOption = None
     insecure: bool = Field(default=False, description="allow http:// to a host other than loopback")

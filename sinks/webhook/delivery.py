@@ -137,7 +137,7 @@ class OpenSink:
             now = int(time.time())
             headers |= sign(line.credentials.keys, message.id, now, message.body)
         if self.consent is not None and self.consent.given:
-            headers |= handshake.request(self._origin, None)
+            headers |= handshake.request(self._origin)
         try:
             answer = await line.ask("POST", headers, message.body)
         except Unavailable as problem:
@@ -158,8 +158,8 @@ class OpenSink:
 
     async def _agree(self, line: Line) -> None:
         settings, origin = self.settings, self._origin
-        answer = await line.ask("OPTIONS", handshake.request(origin, settings.rate))
-        consent = handshake.read_consent(answer, origin, settings.rate)
+        answer = await line.ask("OPTIONS", handshake.request(origin))
+        consent = handshake.read_consent(answer, origin)
         judged = self._heed(line, answer).result
         problem = handshake.refusal(consent, answer, judged, settings.handshake)
         if problem is not None:

@@ -21,26 +21,24 @@ class Consent:
     rate: int | None = None
 
 
-def request(origin: str, rate: int | None) -> dict[str, str]:
-    """The headers of the OPTIONS request to the URL."""
-    asked = {} if rate is None else {"WebHook-Request-Rate": str(rate)}
-    return {"WebHook-Request-Origin": origin, **asked}
+def request(origin: str) -> dict[str, str]:
+    """The header that asks for consent, and shows it with each POST."""
+    return {"WebHook-Request-Origin": origin}
 
 
-def read_consent(answer: Response, origin: str, rate: int | None) -> Consent:
+def read_consent(answer: Response, origin: str) -> Consent:
     """The header decides, whatever the status is."""
     allowed = (answer.allowed_origin or "").strip().lower()
     if allowed not in {"*", origin.lower()}:
         return Consent(given=False, rate=SLOW)
-    return Consent(given=True, rate=_agreed((answer.allowed_rate or "").strip(), rate))
+    return Consent(given=True, rate=_agreed((answer.allowed_rate or "").strip()))
 
 
-def _agreed(allowed: str, asked: int | None) -> int | None:
-    """The smaller of what is allowed and what was requested; an unreadable value allows nothing."""
+def _agreed(allowed: str) -> int | None:
+    """What the receiver allows; None for any number, and little if the value cannot be read."""
     if allowed in {"", "*"}:
-        return asked
-    most = int(allowed) if _RATE.fullmatch(allowed) else SLOW
-    return most if asked is None else min(most, asked)
+        return None
+    return int(allowed) if _RATE.fullmatch(allowed) else SLOW
 
 
 def refusal(consent: Consent, answer: Response, judged: object, mode: str) -> Unavailable | None:

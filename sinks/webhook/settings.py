@@ -52,7 +52,6 @@ class WebhookSettings(SinkSettings):
     origin: str | None = Field(
         None, description="for the handshake: the sender's DNS name; may contain {vm_name}"
     )
-    rate: int | None = Field(None, ge=1, le=100_000, description="requests per minute (handshake)")
 
     @field_validator("url", mode="before")
     @classmethod
@@ -98,7 +97,7 @@ class WebhookSettings(SinkSettings):
             (self.format is not None and self.mode != "structured", _FORMATTED),
             (self.mode != "batch" and "batch_size" in given, "batch_size is for mode: batch"),
             (self.handshake != "off" and self.origin is None, _ORIGIN_NEEDED),
-            (self.handshake == "off" and (self.origin or self.rate), _NO_HANDSHAKE),
+            (self.handshake == "off" and self.origin, _NO_HANDSHAKE),
         ]
         for is_so, sentence in wrong:
             if is_so:
@@ -148,7 +147,7 @@ _SIGNED = (
 )
 _FORMATTED = "format replaces mode; remove one of them"
 _ORIGIN_NEEDED = "handshake needs origin, the DNS name of this sender"
-_NO_HANDSHAKE = "origin and rate are for a handshake; set handshake: optional or required"
+_NO_HANDSHAKE = "origin is for a handshake; set handshake: optional or required"
 
 
 def _blank(url: str) -> str:

@@ -124,7 +124,7 @@ def age(path, seconds):
 def test_defaults_are_those_of_the_docs(path):
     chosen = settings(path)
     assert (chosen.max_size, chosen.max_age) == (100 * 1024**2, DAY)
-    assert (chosen.keep, chosen.fsync, chosen.mode) == (7, True, "0640")
+    assert (chosen.keep, chosen.mode) == (7, "0640")
 
 
 @pytest.mark.parametrize(
@@ -189,12 +189,11 @@ async def test_the_mode_of_a_file_that_is_there_already_is_left_alone(path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-@pytest.mark.parametrize("fsync", [True, False])
-async def test_file_and_directory_are_synced_when_wanted(path, monkeypatch, fsync):
+async def test_file_and_directory_are_synced(path, monkeypatch):
     synced = set()
     monkeypatch.setattr(os, "fsync", lambda fd: synced.add(Path(f"/proc/self/fd/{fd}").readlink()))
-    await send(batch(1), settings(path, fsync=fsync))
-    assert synced == ({path, path.parent} if fsync else set())
+    await send(batch(1), settings(path))
+    assert synced == {path, path.parent}
 
 
 # After a crash

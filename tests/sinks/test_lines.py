@@ -10,7 +10,7 @@ from sinks._lines import LineFile
 @pytest.fixture
 def lines(tmp_path):
     return LineFile(
-        tmp_path / "events.jsonl", max_size=100, max_age=3600.0, keep=2, fsync=False, mode=0o640,
+        tmp_path / "events.jsonl", max_size=100, max_age=3600.0, keep=2, mode=0o640,
         head=b"{",
     )  # fmt: skip
 

@@ -24,16 +24,6 @@ def test_the_channel_is_the_same_after_a_restart_and_another_for_each_vm_and_sin
     assert named[0] == name_channel(PLACE) == str(UUID(named[0]))
 
 
-async def test_gzip_makes_it_smaller(server):
-    await deliver(server, batch(20))
-    await deliver(server, batch(20), compression="gzip")
-    # The server unpacks bodies by itself, so their length is what the headers say.
-    plain, packed = (int(headers["Content-Length"]) for _, headers, _ in server.requests)
-    assert server.requests[1][1]["Content-Encoding"] == "gzip"
-    assert packed < plain / 5
-    assert server.ids[:20] == server.ids[20:]
-
-
 async def test_entering_looks_whether_the_collector_is_there_and_sends_nothing(server):
     async with sink.open(configured(server.url), PLACE):
         assert server.requests == []

@@ -23,9 +23,15 @@ async def test_a_batch_is_one_request_of_objects_without_anything_between(server
     assert body.count(b"}{") == 2
 
 
+@pytest.fixture
+def small_requests(monkeypatch):
+    monkeypatch.setattr(delivery, "LARGEST_REQUEST", 140 * 1024)
+
+
+@pytest.mark.usefixtures("small_requests")
 async def test_a_large_batch_goes_in_several_requests(server):
     sent = batch(6, size=LARGEST)
-    assert await deliver(server, sent, max_request="140KiB") == [None] * 6
+    assert await deliver(server, sent) == [None] * 6
     assert [len(body) <= 140 * 1024 for _, _, body in server.requests] == [True] * 3
     assert server.ids == [cloudevent.id for cloudevent in sent]
 
@@ -49,9 +55,10 @@ async def test_what_is_too_large_together_goes_alone_and_alone_is_rejected(serve
     assert "too large (413)" in str(results[8])
 
 
+@pytest.mark.usefixtures("small_requests")
 async def test_a_busy_collector_is_not_asked_again_in_the_same_batch(server):
     server.busy, server.more = 9, {"Retry-After": "42"}
-    results = await deliver(server, batch(4, size=LARGEST), max_request="140KiB")
+    results = await deliver(server, batch(4, size=LARGEST))
     assert [pause_of(result) for result in results] == [42] * 4
     assert len(server.requests) == 1
 
@@ -69,9 +76,10 @@ async def test_a_portal_that_says_200_to_everything_has_taken_nothing(server):
     assert "the server is not an HTTP Event Collector (200)" in str(result)
 
 
+@pytest.mark.usefixtures("small_requests")
 async def test_a_collector_that_takes_part_and_falls_silent_has_taken_that_part(server):
     sent = batch(4, size=LARGEST)
-    keys = {"max_request": "140KiB", "retry": {"timeout": "1s"}}
+    keys = {"retry": {"timeout": "1s"}}
     async with sink.open(configured(server.url, **keys), PLACE) as send:
         task = asyncio.ensure_future(send(sent))
         while not server.events:

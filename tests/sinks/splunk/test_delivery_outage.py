@@ -72,7 +72,7 @@ async def test_after_an_hour_without_it_a_siem_gets_all_and_the_others_never_wai
         opened(tmp_path / "journal.db", *NAMES) as journal,
         fleet_of(journal) as fleet,
     ):
-        record = configured("file", path=str(tmp_path / "record"), fsync=False)
+        record = configured("file", path=str(tmp_path / "record"))
         siem = configured("splunk", url=server.url, token=TOKEN)
         await fleet.configure({"record": record, "siem": siem})
         await server.down()

@@ -35,7 +35,6 @@ def test_the_token_does_not_leave_the_machine_in_clear_text_unless_that_is_meant
 @pytest.mark.parametrize(
     ("keys", "why"),
     [
-        ({"max_request": "1KiB"}, "max_request"),
         ({"proxy": "https://a:1"}, "must look like http://HOST:PORT"),
         ({"proxy": "http://a:1/path"}, "has a path"),
         ({"index": ""}, "index"),

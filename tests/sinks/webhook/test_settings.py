@@ -139,12 +139,10 @@ def test_a_url_in_a_file_is_read_when_needed_and_judged_alike(tmp_path: Path):
         ),
         ({"handshake": "maybe"}, "'off', 'optional' or 'required'"),
         ({"handshake": "required"}, "handshake needs origin"),
-        ({"origin": "a.example"}, "origin and rate are for a handshake"),
-        ({"rate": 5}, "origin and rate are for a handshake"),
+        ({"origin": "a.example"}, "origin is for a handshake"),
         ({"handshake": "optional", "origin": "a b"}, "is not a DNS name"),
         ({"handshake": "optional", "origin": "a\r\nX: y"}, "is not a DNS name"),
         ({"handshake": "optional", "origin": "{who}.example"}, "{who} is unknown"),
-        ({"handshake": "optional", "origin": "a.example", "rate": 0}, "greater than or equal to 1"),
     ],
 )
 def test_what_cannot_work_is_refused_in_one_sentence_without_secrets(keys, why):
@@ -164,7 +162,7 @@ def test_what_cannot_work_is_refused_in_one_sentence_without_secrets(keys, why):
         {"headers": {"X-Team": "ops and more", "Authorization": {"file": "x"}, "Cookie": "a=b"}},
         {"mode": "batch", "batch_size": 500},
         {"proxy": {"url": "http://proxy.example:3128/", "username": "a", "password": "b"}},
-        {"handshake": "optional", "origin": "{vm_name}.bridge.example", "rate": 120},
+        {"handshake": "optional", "origin": "{vm_name}.bridge.example"},
         {"oauth": OAUTH},
         {"managed_identity": IDENTITY},
         {"tls": False, "url": "http://127.0.0.1/"},
