@@ -1,15 +1,38 @@
 """What the journal knows about deliveries to the sink `sink`, as tests of dispatchers ask it."""
 
 import asyncio
+import json
 import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from support.journal_tools import everything
 
 from bridge.core.cloudevent import CloudEvent
+from bridge.delivery.workers import SinkWorkers
 from bridge.journal import Journal
 from bridge.journal.cursors import dead_letters
+from bridge.plugins import Place
+
+
+@asynccontextmanager
+async def fleet_of(journal: Journal) -> AsyncGenerator[SinkWorkers]:
+    """The workers of a bridge, which stop at the end."""
+    async with asyncio.TaskGroup() as group:
+        fleet = SinkWorkers(journal, Place, {}, group)
+        try:
+            yield fleet
+        finally:
+            await fleet.stop()
+
+
+def ids(path: Path) -> list[str]:
+    """The CloudEvents in a file, in their order."""
+    content = path.read_text() if path.exists() else ""
+    return [json.loads(line)["id"] for line in content.splitlines()]
 
 
 async def record(journal: Journal, *events: CloudEvent) -> None:

@@ -40,7 +40,7 @@ def replace(owner: Any, name: str, by: object) -> None:
     setattr(owner, name, by)
 
 
-def before_commit(number: int) -> None:
+def before_commit(number: int, *, committed: bool = False) -> None:
     """Die with the n-th transaction written, but not committed."""
     original, count = Store.transaction, itertools.count(1)
 
@@ -48,24 +48,18 @@ def before_commit(number: int) -> None:
     def transaction(self: Store) -> Generator[Any]:
         with original(self) as db:
             yield db
-            if next(count) == number:
+            last = next(count) == number
+            if last and not committed:
                 die()
+        if last:
+            die()
 
     replace(Store, "transaction", transaction)
 
 
 def after_commit(number: int) -> None:
     """Die when the n-th transaction is committed, before its caller knows."""
-    original, count = Store.transaction, itertools.count(1)
-
-    @contextmanager
-    def transaction(self: Store) -> Generator[Any]:
-        with original(self) as db:
-            yield db
-        if next(count) == number:
-            die()
-
-    replace(Store, "transaction", transaction)
+    before_commit(number, committed=True)
 
 
 def around_migration(number: int) -> None:

@@ -1,17 +1,15 @@
 import asyncio
-import contextlib
-import json
 import time
 from pathlib import Path
 
 import pytest
+from support.deliveries import fleet_of, ids
 from support.journal_tools import about, everything, opened
 from support.recording_sink import RecordingSink
 from support.until import until
 
 from bridge.config import Config
-from bridge.delivery.workers import SinkWorkers
-from bridge.plugins import Delivered, Gone, Place, SinkSettings, Unavailable
+from bridge.plugins import Delivered, Gone, SinkSettings, Unavailable
 from bridge.plugins.sinks import find_sink
 
 
@@ -19,16 +17,6 @@ from bridge.plugins.sinks import find_sink
 async def journal(tmp_path):
     async with opened(tmp_path / "journal.db") as made:
         yield made
-
-
-@contextlib.asynccontextmanager
-async def fleet_of(journal):
-    async with asyncio.TaskGroup() as group:
-        fleet = SinkWorkers(journal, Place, {}, group)
-        try:
-            yield fleet
-        finally:
-            await fleet.stop()
 
 
 def file_sink(path: Path, **more) -> SinkSettings:
@@ -40,12 +28,6 @@ def nowhere(tmp_path: Path) -> Path:
     """A path that cannot be: what should be a directory is a file."""
     (tmp_path / "blocked").touch()
     return tmp_path / "blocked" / "file"
-
-
-def ids(path: Path) -> list[str]:
-    if not path.exists():
-        return []
-    return [json.loads(line)["id"] for line in path.read_text().splitlines()]
 
 
 async def record(journal, *events) -> None:

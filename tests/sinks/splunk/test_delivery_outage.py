@@ -1,21 +1,18 @@
 """A SIEM that is down for an hour, by a clock that runs fast."""
 
 import asyncio
-import contextlib
-import json
 import time
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from support.deliveries import fleet_of, ids
 from support.journal_tools import about, everything, opened
 from support.splunk_server import TOKEN, splunk_server
 from support.until import until
 
 from bridge.delivery import dispatcher
-from bridge.delivery.workers import SinkWorkers
 from bridge.journal.cursors import dead_letters
-from bridge.plugins import Place, SinkSettings
+from bridge.plugins import SinkSettings
 from bridge.plugins.sinks import find_sink
 
 SPEED = 3600
@@ -40,23 +37,8 @@ def clock(monkeypatch):
     return fast
 
 
-@contextlib.asynccontextmanager
-async def fleet_of(journal):
-    async with asyncio.TaskGroup() as group:
-        fleet = SinkWorkers(journal, Place, {}, group)
-        try:
-            yield fleet
-        finally:
-            await fleet.stop()
-
-
 def configured(kind: str, **keys) -> SinkSettings:
     return find_sink(kind).settings.model_validate({"type": kind, **keys})
-
-
-def ids(path: Path) -> list[str]:
-    content = path.read_text() if path.exists() else ""
-    return [json.loads(line)["id"] for line in content.splitlines()]
 
 
 def ordered(found: list[str]) -> dict[str, list[str]]:

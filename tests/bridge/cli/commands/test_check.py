@@ -1,11 +1,11 @@
-import argparse
 import asyncio
 from contextlib import asynccontextmanager
 
 import pytest
-import yaml
 from support.certificates import issue
+from support.command_line import parse
 from support.third_party_source import register
+from support.voting_bridge import write_config
 
 from bridge.cli.commands import check
 from bridge.metadata.discovery import Attempt, Candidate
@@ -30,11 +30,8 @@ def seb_check(tmp_path, simulator, capsys):
             "sinks": {"log": {"type": "file", "path": str(tmp_path / "{vm_name}.jsonl")}},
             **changes,
         }
-        file = tmp_path / "config.yaml"
-        file.write_text(yaml.safe_dump(keys))
-        parser = argparse.ArgumentParser()
-        check.add_arguments(parser)
-        args = parser.parse_args(["-c", str(file), *words])
+        file = write_config(tmp_path / "config.yaml", **keys)
+        args = parse(check, "-c", str(file), *words)
         code = await asyncio.to_thread(check.run, args)
         return code, *capsys.readouterr()
 

@@ -1,12 +1,12 @@
-import argparse
 import asyncio
 import json
 import socket
 import sqlite3
 
 import pytest
-import yaml
+from support.command_line import parse
 from support.log_tools import log_as_before
+from support.voting_bridge import write_config
 
 from bridge.cli.commands import run
 from bridge.platform import lock
@@ -38,11 +38,8 @@ def seb_run(tmp_path, simulator, capsys, monkeypatch):
             "http": {"listen": None},
             **changes,
         }
-        file = tmp_path / "config.yaml"
-        file.write_text(yaml.safe_dump(keys))
-        parser = argparse.ArgumentParser()
-        run.add_arguments(parser)
-        args = parser.parse_args(["-c", str(file), *words])
+        file = write_config(tmp_path / "config.yaml", **keys)
+        args = parse(run, "-c", str(file), *words)
         code = await asyncio.to_thread(run.run, args)
         return code, capsys.readouterr().err
 
@@ -53,6 +50,14 @@ def sentences(said: str) -> list[str]:
     """Why the bridge failed; every line of stderr is JSON, as everywhere but on a terminal."""
     lines = [json.loads(line) for line in said.splitlines()]
     return [line["error"] for line in lines if line["event"] == "bridge.failed"]
+
+
+async def fails_with(seb_run, words):
+    code, said = await seb_run("--once")
+    assert code == 1
+    (sentence,) = sentences(said)
+    assert words in sentence
+    assert "Traceback" not in said
 
 
 async def test_once_is_0_when_all_went_well(seb_run, tmp_path):
@@ -83,11 +88,7 @@ async def test_a_bad_level_is_78(seb_run, monkeypatch):
 
 async def test_a_directory_that_is_in_use_is_1_and_a_sentence(seb_run, tmp_path):
     with lock(tmp_path / "state"):
-        code, said = await seb_run("--once")
-    assert code == 1
-    (sentence,) = sentences(said)
-    assert "already running" in sentence
-    assert "Traceback" not in said
+        await fails_with(seb_run, "already running")
 
 
 async def test_a_newer_journal_is_1_and_a_sentence(seb_run, tmp_path):
@@ -95,11 +96,7 @@ async def test_a_newer_journal_is_1_and_a_sentence(seb_run, tmp_path):
     with sqlite3.connect(tmp_path / "state" / "journal.db") as connection:
         connection.execute("PRAGMA user_version = 99")
     connection.close()
-    code, said = await seb_run("--once")
-    assert code == 1
-    (sentence,) = sentences(said)
-    assert "newer version" in sentence
-    assert "Traceback" not in said
+    await fails_with(seb_run, "newer version")
 
 
 async def test_a_configured_port_that_is_taken_is_1_and_a_sentence(seb_run, monkeypatch):
