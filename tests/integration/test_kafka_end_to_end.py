@@ -84,7 +84,7 @@ async def test_poison_is_passed_once_and_never_again(kafka: Broker, tmp_path: Pa
     assert len(refused) == len(POISON) + 1
 
 
-async def test_a_bridge_that_never_met_its_broker_leaves_all_to_the_next(
+async def test_a_bridge_that_never_reached_its_broker_leaves_everything_to_the_next_run(
     lone_kafka: Cluster, tmp_path: Path
 ):
     lone_kafka.must_be_real("it finds no record by its time, where a source begins")

@@ -312,7 +312,7 @@ async def test_a_password_goes_over_tls(kafka: Broker):
 
 
 @pytest.mark.parametrize("provider", ["oauth", "managed_identity"])
-async def test_a_token_opens_and_a_refused_one_is_said_and_asked_for_anew(
+async def test_a_token_opens_and_a_refused_one_is_reported_and_requested_again(
     kafka: Broker, provider: str
 ):
     topic = await kafka.topic()

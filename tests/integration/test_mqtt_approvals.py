@@ -148,7 +148,7 @@ async def test_a_topic_that_was_given_up_is_no_longer_read(mosquitto):
     }
 
 
-async def test_a_topic_may_hold_wildcards_and_names_of_the_vm(mosquitto):
+async def test_a_topic_may_contain_wildcards_and_names_of_the_vm(mosquitto):
     topic = new_topic()
     intake = SourceReader(approvals_from(mosquitto, f"{topic}/+/{{vm_name}}/#"))
     async with intake.open() as deliveries:
@@ -225,7 +225,7 @@ async def test_a_flood_is_kept_outside_and_nothing_of_it_is_lost(
     assert most[0] <= source.WINDOW
 
 
-async def test_it_is_told_in_silence_that_the_server_is_there(mosquitto, often: None):
+async def test_in_silence_it_reports_that_the_server_is_there(mosquitto, often: None):
     intake = SourceReader(approvals_from(mosquitto, new_topic()))
     async with intake.open() as deliveries:
         coming = asyncio.create_task(intake.take(deliveries, 1))

@@ -69,7 +69,7 @@ async def test_an_approval_of_mosquitto_pub_starts_what_mosquitto_sub_read_of(
         assert {each["client"] for each in lives} == {f"seb-{lives[0]['vmId']}-sink-plant"}
 
 
-async def test_an_approval_that_waited_and_met_two_deaths_is_acted_on_once(
+async def test_an_approval_that_waited_and_survived_two_kills_is_acted_on_once(
     mosquitto, tmp_path: Path
 ):
     root = new_root()

@@ -41,6 +41,6 @@ def test_what_aiohttp_raises_is_said_in_words_that_hold_no_secret(error, said):
     assert _http.why(error) == said
 
 
-def test_a_refused_certificate_is_said_as_such_even_inside_another_error():
+def test_a_refused_certificate_is_reported_even_inside_another_error():
     inner = ssl.SSLCertVerificationError("self-signed certificate")
     assert _http.why(caused(inner)) == _http.why(inner)

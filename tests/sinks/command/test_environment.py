@@ -16,7 +16,7 @@ from sinks.command.environment import LONGEST, variables
 DUE = datetime.fromisoformat("2026-11-15T18:29:47Z").timestamp()
 
 
-def test_the_variables_tell_of_the_scheduled_event():
+def test_the_variables_describe_the_scheduled_event():
     told = variables(make(key="E-1"), DUE - 61.5)
     assert told == {
         "EVENT_ID": "E-1",

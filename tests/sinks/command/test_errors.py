@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="shell scripts")
         ("echo hm; kill -TERM $$", Unavailable, "it was ended by SIGTERM: hm"),
     ],
 )
-async def test_every_exit_but_0_says_what_is_to_become_of_it(script, kind, said):
+async def test_every_other_exit_code_says_what_happens_to_the_cloudevent(script, kind, said):
     result = await outcome(shell(script))
     assert type(result) is kind
     assert said in str(result)

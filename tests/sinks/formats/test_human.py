@@ -19,7 +19,7 @@ NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
         (None, "None"),
     ],
 )
-def test_what_is_cleaned_is_one_line_that_calls_nobody(value, cleaned):
+def test_cleaned_text_is_one_line_that_mentions_nobody(value, cleaned):
     assert human.clean(value, 100) == cleaned
 
 

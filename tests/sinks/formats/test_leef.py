@@ -106,7 +106,7 @@ def test_what_is_cut_is_named():
 
 @settings(max_examples=25, deadline=None)
 @given(hostile())
-def test_whatever_somebody_writes_is_one_line_of_at_most_4096_bytes(cloudevent):
+def test_any_input_is_one_line_of_at_most_4096_bytes(cloudevent):
     line = LEEF.encode(cloudevent)
     found = read_leef(line)[1]
     assert len(line) <= 4096

@@ -124,7 +124,7 @@ def test_a_record_that_breaks_the_rules_is_found_out():
 
 @settings(max_examples=25, deadline=None)
 @given(hostile())
-def test_whatever_somebody_writes_keeps_to_the_rules(cloudevent):
+def test_any_input_keeps_to_the_rules(cloudevent):
     record = said(cloudevent)
     if "job" in record:
         assert record["job"].get("desc", "") == (cloudevent.data["description"] or "")

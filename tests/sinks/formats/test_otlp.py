@@ -80,7 +80,7 @@ def without_null(value):
 
 @settings(max_examples=25, deadline=None)
 @given(hostile())
-def test_whatever_somebody_writes_comes_back_as_written(cloudevent):
+def test_any_input_comes_back_as_written(cloudevent):
     found = attributes(said(cloudevent)[1].attributes)
     for name in ("description", "resources", "approver", "reason", "actor", "changes"):
         if cloudevent.data.get(name) is not None:

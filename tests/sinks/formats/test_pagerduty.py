@@ -68,7 +68,7 @@ def test_the_rest_pages_no_one(kind):
         PAGER.encode(cloudevent)
 
 
-def test_the_start_may_calm_the_alert_unless_nobody_was_paged_before():
+def test_the_start_may_acknowledge_the_alert_unless_no_one_was_paged_before():
     calming = pager(started="acknowledge")
     assert said(told_of("started"), calming)["event_action"] == "acknowledge"
     unannounced = told_of("started", previousStatus=None)
@@ -113,7 +113,7 @@ def test_news_of_the_source_names_the_vm_that_speaks():
 
 @settings(max_examples=25, deadline=None)
 @given(ill_meant())
-def test_whatever_somebody_writes_the_body_is_one_that_pagerduty_takes(cloudevent):
+def test_with_any_input_the_body_is_one_that_pagerduty_accepts(cloudevent):
     if PAGER.wants(cloudevent):
         usual = told_of(cloudevent.type.removeprefix(PREFIX).removesuffix(".v1"))
         action = said(usual)["event_action"]

@@ -101,7 +101,7 @@ def test_no_field_of_the_data_is_needed(kind):
 
 @settings(max_examples=25, deadline=None)
 @given(hostile())
-def test_whatever_somebody_writes_is_whole_in_the_event_and_short_in_the_fields(cloudevent):
+def test_any_input_is_whole_in_the_event_and_short_in_the_fields(cloudevent):
     envelope = said(cloudevent)
     assert repr(envelope["event"]) == repr(cloudevent.envelope)
     for value in envelope["fields"].values():

@@ -71,7 +71,7 @@ def test_in_json_other_values_are_written_as_json_has_them():
 
 @settings(max_examples=25, deadline=None)
 @given(ill_meant())
-def test_whatever_somebody_writes_the_json_has_the_shape_of_the_template(cloudevent):
+def test_with_any_input_the_json_has_the_shape_of_the_template(cloudevent):
     form = made('{"a": "{{ sentence }}", "b": "{{ data.description }}", "c": {{ data.get("x") }}}')
     try:
         body = form.encode(cloudevent)

@@ -99,7 +99,7 @@ def test_a_state_is_retained_while_it_is_pending_and_cleared_when_it_has_ended(k
     assert [each.retain for each in messages(news(kind))] == [False]
 
 
-def test_the_state_of_a_vm_that_will_be_deleted_lapses_since_nobody_may_tell_its_end():
+def test_the_state_of_a_vm_that_will_be_deleted_expires_because_its_end_may_go_unreported():
     last = news("started", terminal=True)
     assert messages(last, retain_state=True)[0].properties["MessageExpiryInterval"] == 3600
     assert "MessageExpiryInterval" not in messages(last)[0].properties

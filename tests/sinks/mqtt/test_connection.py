@@ -18,7 +18,7 @@ def test_credentials_are_equal_until_a_file_changes(tmp_path):
     assert log_in(made) != before
 
 
-def test_protocols_are_named_in_a_context_of_ones_own():
+def test_alpn_protocols_have_their_own_tls_context():
     assert (
         log_in(configured(tls=True, alpn=["mqtt"])).context
         is not log_in(configured(tls=True)).context

@@ -44,7 +44,7 @@ async def test_a_message_that_is_too_large_for_the_server_is_rejected_with_both_
     assert len(server.published) == 1
 
 
-async def test_a_server_that_takes_qos_0_only_is_told_apart_and_can_be_used():
+async def test_a_server_that_takes_qos_0_only_is_recognized_and_can_be_used():
     async with scripted_mqtt(greeting=connack(0, maximum_qos(0))) as server:
         told = await refused(settings(server.port))
         assert "supports QoS 0 only; set qos: 0" in str(told)
@@ -114,7 +114,7 @@ async def test_a_lost_clearing_repeats_both():
     assert [bool(each.payload) for each in server.published] == [True, False, True, False]
 
 
-async def test_a_state_is_cleared_also_when_its_end_is_too_large_to_be_told():
+async def test_a_state_is_cleared_even_if_its_end_is_too_large_to_publish():
     async with scripted_mqtt(greeting=connack(0, maximum_packet(500))) as server:
         [result] = await send(settings(server.port, retain_state=True), [ended(key="A")])
         assert isinstance(result, Rejected)

@@ -215,7 +215,9 @@ async def test_who_was_taken_over_is_unavailable_and_can_come_back(broker, mine)
     assert await send(made, mine, [make(3)]) == [None]
 
 
-async def test_a_connection_that_ends_in_silence_is_told_and_one_that_we_end_is_not(broker, mine):
+async def test_a_connection_that_ends_in_silence_is_reported_and_one_that_we_end_is_not(
+    broker, mine
+):
     told: list[Unavailable] = []
     here = replace(place(mine), lost=told.append)
     made = settings(broker.port, mine, client_id=f"silent-{mine}")

@@ -161,7 +161,7 @@ def test_the_client_is_named_after_the_vm_and_the_sink():
     assert name_client("x-{vm_name}", PLACE, "sink") == "x-web-1"
 
 
-def test_the_client_of_a_vm_without_a_name_is_told_apart_by_chance_and_keeps_its_id():
+def test_the_client_of_a_vm_without_a_name_has_a_random_id_and_keeps_it():
     nameless = name_client(None, Place(sink="plant"), "sink")
     assert nameless == name_client(None, Place(sink="plant"), "sink")
     assert nameless.startswith("seb-")

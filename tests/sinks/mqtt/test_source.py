@@ -29,7 +29,7 @@ def test_it_is_found_by_its_entry_point():
     "topic",
     ["approvals", "a/+/b", "a/#", "#", "+", "/", "a/{vm_name}/{location}"],
 )
-def test_a_topic_may_hold_wildcards_and_names(topic: str):
+def test_a_topic_may_contain_wildcards_and_names(topic: str):
     assert source(topic=topic).topic == topic
 
 

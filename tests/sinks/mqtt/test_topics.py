@@ -27,7 +27,7 @@ from sinks.mqtt.topics import may_meet, validate_filter
         ("azure/scheduled-events/events/{subject}", "azure/+/events/+", True),
     ],
 )
-def test_topics_that_may_meet_are_seen(one, other, meet):
+def test_topics_that_may_overlap_are_found(one, other, meet):
     assert may_meet(one, other) is meet
     assert may_meet(other, one) is meet
 

@@ -38,7 +38,7 @@ async def test_a_large_batch_goes_in_several_requests(server):
 
 @pytest.mark.parametrize("numbers", [True, False], ids=["numbered", "not numbered"])
 @pytest.mark.parametrize("guilty", [{0}, {4}, {1, 2}, {0, 1, 2, 3, 4}])
-async def test_the_guilty_are_rejected_and_the_others_sent_once_more(server, numbers, guilty):
+async def test_bad_events_are_rejected_and_the_others_are_sent_again(server, numbers, guilty):
     sent = batch(5)
     server.numbers, server.refused = numbers, {sent[number].id for number in guilty}
     results = await deliver(server, sent)
@@ -63,7 +63,7 @@ async def test_a_busy_collector_is_not_asked_again_in_the_same_batch(server):
     assert len(server.requests) == 1
 
 
-async def test_one_bad_index_dooms_no_event(server):
+async def test_a_bad_index_rejects_no_event(server):
     server.tokens[TOKEN].indexes = {"main"}
     [result] = await deliver(server, batch(1), index="maim")
     assert isinstance(result, Unavailable)

@@ -19,7 +19,7 @@ async def test_a_receiver_that_is_reached_gets_nothing():
         assert receiver.connections == 1
 
 
-async def test_over_tls_the_version_is_told(certificates):
+async def test_over_tls_the_version_is_reported(certificates):
     async with receiving(context=serving(certificates)) as receiver:
         tls = {"ca": str(certificates.authority)}
         said = await proved(sink, configured(receiver.address, tls=tls), PLACE)

@@ -154,7 +154,7 @@ async def test_a_proxy_passes_clear_text_on():
     assert "Proxy-Authorization" not in proxy.heads[1]
 
 
-async def test_a_proxy_that_is_not_there_or_says_no_is_told_from_the_receiver(certificates):
+async def test_errors_of_the_proxy_differ_from_those_of_the_receiver(certificates):
     async with secured(certificates) as receiver:
         tls = {"ca": str(certificates.authority)}
         async with forward_proxy(407) as proxy:
@@ -164,7 +164,7 @@ async def test_a_proxy_that_is_not_there_or_says_no_is_told_from_the_receiver(ce
     assert str(absent).endswith(": the proxy cannot be reached: nothing listens there")
 
 
-async def test_a_proxy_that_wants_a_password_for_clear_text_is_told_too():
+async def test_a_proxy_that_wants_a_password_for_clear_text_is_reported_too():
     async with receiving() as receiver, forward_proxy(407) as proxy:
         [result] = await attempt(receiver, proxy=proxy.url)
     assert "the proxy does not accept our credentials" in str(result)
