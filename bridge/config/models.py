@@ -153,7 +153,7 @@ class HttpSettings(Settings):
         (), description="secrets, or {name, token, scopes}"
     )
     max_connections: int = Field(
-        256, ge=1, le=65536, description="for each address; any more are closed at once"
+        256, ge=1, le=65536, description="for each address; the bridge closes any more"
     )
     webhook_origins: tuple[Line, ...] = Field(
         (), description="origins that may send approvals as CloudEvents webhooks"
@@ -200,7 +200,9 @@ class Config(Settings):
     )
     journal: JournalSettings = JournalSettings()
     stop_grace: Duration = Field(10.0, description="how long sinks may drain on shutdown")
-    control_group: Group | None = Field(None, description="may use the control socket too")
+    control_group: Group | None = Field(
+        None, description="a group that may also use the control socket"
+    )
     sinks: Mapping[str, SinkSettings] = Field({}, description="default: one stdout sink")
     approvals: ApprovalsSettings = ApprovalsSettings()
     http: HttpSettings = HttpSettings()

@@ -48,7 +48,9 @@ class Retry(Settings):
     """How long delivery is retried, and how long one attempt may take."""
 
     max_age: Duration = Field(604800.0, description="an older CloudEvent becomes a dead letter")
-    timeout: Duration = Field(10.0, gt=0, description="of one attempt; less when notice is short")
+    timeout: Duration = Field(
+        10.0, gt=0, description="the limit of one attempt; shorter when notice is short"
+    )
 
 
 class SinkSettings(Settings):

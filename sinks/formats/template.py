@@ -171,7 +171,7 @@ def _encode(template: Template, checked: bool, cloudevent: CloudEvent) -> bytes:
             json.loads(filled)
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
-        raise Rejected(f"the template gives no JSON: {error.msg} at {where}") from None
+        raise Rejected(f"the output of the template is not JSON: {error.msg} at {where}") from None
     except FAILURES as error:
         raise Rejected(f"the template cannot be filled: {error}") from None
     return filled
@@ -189,7 +189,7 @@ def _fill(template: Template, variables: dict[str, Any]) -> bytes:
     for piece in template.generate(variables):
         filled += piece.encode("utf-8", "replace")
         if len(filled) > LARGEST:
-            raise Rejected(f"the template gives more than {LARGEST} bytes")
+            raise Rejected(f"the output of the template has more than {LARGEST} bytes")
     return filled
 
 

@@ -125,7 +125,9 @@ class Connection(Settings):
         json_schema_extra={"minItems": 1},
     )
     client_id: str | None = Field(
-        None, min_length=1, description="may contain {vm_id} and so on; default: made by the bridge"
+        None,
+        min_length=1,
+        description="may contain {vm_id} and so on; default: chosen by the bridge",
     )
     tls: TLSOption = None
     sasl: Sasl | None = None

@@ -160,7 +160,7 @@ def _client_id(template: str | None) -> str | None:
 ClientId = Annotated[
     str | None,
     AfterValidator(_client_id),
-    Field(description="may contain {vm_id} and so on; default: made by the bridge"),
+    Field(description="may contain {vm_id} and so on; default: chosen by the bridge"),
 ]
 
 

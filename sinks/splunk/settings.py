@@ -16,7 +16,7 @@ class SplunkSettings(SinkSettings):
 
     type: Literal["splunk"]
     url: str = Field(description="https://HOST:8088")
-    token: Secret = Field(description="of the HTTP Event Collector")
+    token: Secret = Field(description="the token of the HTTP Event Collector")
     index: str | None = Field(None, min_length=1, description="default: the token's index")
     sourcetype: str | None = Field(None, min_length=1, description="default: azure:scheduledevents")
     source: str | None = Field(None, min_length=1, description="default: the CloudEvent's source")

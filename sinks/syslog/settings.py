@@ -73,7 +73,7 @@ class SyslogSettings(SinkSettings):
         description="false: one connection per batch; delivered once the receiver closes it",
     )
     max_size: Size | None = Field(
-        None, description="of one message; default: 2KiB over udp, 8KiB over tcp and tls"
+        None, description="the largest message; default: 2KiB over udp, 8KiB over tcp and tls"
     )
     facility: Facility = "daemon"
     hostname: str | None = Field(

@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     which.add_argument("--all", action="store_true", help="every event that can be approved here")
     spoken_for = parser.add_mutually_exclusive_group()
     spoken_for.add_argument(
-        "--resource", metavar="VM", help="vote for this VM (default: the bridge's own)"
+        "--resource", metavar="VM", help="the VM to vote for (default: the bridge's own)"
     )
     spoken_for.add_argument(
         "--all-resources",

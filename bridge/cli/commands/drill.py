@@ -41,7 +41,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="VM",
         help="a VM that the event names; repeatable (default: this VM)",
     )
-    parser.add_argument("--description", metavar="TEXT", help="the description that follows Drill:")
+    parser.add_argument(
+        "--description", metavar="TEXT", help="the description; it is published after Drill:"
+    )
     parser.add_argument("--stop", action="store_true", help="stop the running drill")
     parser.add_argument(
         "--json", action="store_true", help="print the report as the API returns it"

@@ -92,7 +92,7 @@ def test_conditions_and_loops_work():
 
 def test_output_that_is_not_json_is_rejected_with_the_place():
     assert why_rejected('{"a": }') == (
-        "the template gives no JSON: Expecting value at line 1, column 7"
+        "the output of the template is not JSON: Expecting value at line 1, column 7"
     )
 
 
