@@ -124,7 +124,7 @@ async def _say_when_done(simulator: Simulator) -> None:
     await simulator.done()
     await asyncio.sleep(3)
     print(
-        "\nThat was the script. Make an event of your own, or press Ctrl-C:\n"
+        "\nThat was the script. Create your own event, or press Ctrl-C:\n"
         f"  curl -X POST {simulator.endpoint}/control/events -d '"
         '{"type": "Preempt", "notice": "10m"}\'\n',
         flush=True,

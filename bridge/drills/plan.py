@@ -69,7 +69,7 @@ class Plan(Settings):
 
 
 _SAID = {
-    "missing": f"is needed: one of {', '.join(NOTICE)}",
+    "missing": f"is required: one of {', '.join(NOTICE)}",
     "extra_forbidden": "is not an option of a drill",
     "string_type": "must be text",
     "tuple_type": "must be a list",

@@ -74,14 +74,14 @@ class Allow(Settings):
     """How one approver may vote, and how it proves its identity."""
 
     approver: Name = Field(description="its name, in votes and outcomes")
-    keys: tuple[ApproverKey, ...] = Field((), description="keys that sign its votes")
+    keys: tuple[ApproverKey, ...] = Field((), description="keys that verify its votes")
     token: Name | None = Field(None, description="the name of its token in http.tokens")
     certificate: Subject | None = Field(
         None, description="the subject of its client certificate, such as CN=orders,O=example"
     )
     via: Name | None = Field(None, description="a source's name, http or control; default: any")
     resources: Globs | None = Field(None, description="globs over VM names; default: all")
-    event_types: Globs | None = Field(None, description="globs over Freeze, Reboot, …; or all")
+    event_types: Globs | None = Field(None, description="such as Freeze; globs; default: all")
     decisions: Annotated[tuple[Decision, ...], Field(min_length=1)] = Field(
         DECISIONS, description="the decisions that it may vote for"
     )

@@ -165,7 +165,7 @@ def _incarnation_objection(world: World, request: Request, given: object) -> Wir
         return error(400, "Bad request. DocumentIncarnation is missing")
     status = world.scenario.approve_stale
     if status != 200 and str(given) != str(world.incarnation):
-        return error(status, "DocumentIncarnation is not the present one")
+        return error(status, "DocumentIncarnation is not the current one")
     return None
 
 

@@ -78,7 +78,7 @@ def _source(view: HealthView) -> Remark | None:
     if age is not None and age <= limit:
         return None
     silence = (
-        "has not answered yet" if age is None else f"has given no good answer for {_round(age)}"
+        "has not answered yet" if age is None else f"has given no usable answer for {_round(age)}"
     )
     because = [part.rstrip(".") for part in (source.problem, source.detail) if part]
     why = f"the metadata service {silence}" + (f" ({': '.join(because)})" if because else "")

@@ -112,7 +112,7 @@ async def test_the_report_shows_what_the_sinks_did(running):
         (b"{", "it is not JSON"),
         (b'{"notice": "1s", "notice": "2s"}', "a name occurs twice"),
         (b"[]", "it must be a JSON object"),
-        (b"{}", "eventType is needed: one of Freeze"),
+        (b"{}", "eventType is required: one of Freeze"),
         (b'{"eventType": "Rebot"}', "eventType must be one of Freeze, Reboot"),
         (b'{"eventType": "Reboot", "notice": "2d"}', "notice must be from 1s to 24h"),
         (b'{"eventType": "Reboot", "notice": "soon"}', "notice 'soon' is not a duration"),

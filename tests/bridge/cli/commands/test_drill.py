@@ -147,7 +147,7 @@ async def test_sinks_that_lack_something_are_given_a_little_more_time_and_no_lon
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        ((), "--type is needed: one of Freeze, Reboot, Redeploy, Preempt, Terminate"),
+        ((), "--type is required: one of Freeze, Reboot, Redeploy, Preempt, Terminate"),
         (("--type", "Rebot"), "--type must be one of Freeze, Reboot, Redeploy"),
         (("--type", "Reboot", "--notice", "25h"), "--notice must be from 1s to 24h"),
         (("--type", "Reboot", "--notice", "soon"), "--notice 'soon' is not a duration"),

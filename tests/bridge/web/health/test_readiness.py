@@ -51,7 +51,7 @@ def test_a_good_answer_is_fresh_for_thirty_seconds_or_ten_polls(age, interval, r
 
 def test_silence_is_described_in_words():
     (reason,) = readiness(view(status=answered(3605, problem="timeout"))).reasons
-    assert reason.why == "the metadata service has given no good answer for 1h (timeout)"
+    assert reason.why == "the metadata service has given no usable answer for 1h (timeout)"
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ async def test_with_a_skewed_clock_a_source_that_is_gone_still_makes_the_bridge_
     polled.clock.ahead += timedelta(seconds=60)
     await polled.poll()
     (reason,) = WebContext(polled.runtime).readiness().reasons
-    assert reason.why.startswith("the metadata service has given no good answer for ")
+    assert reason.why.startswith("the metadata service has given no usable answer for ")
 
 
 async def test_a_clock_that_is_set_back_does_not_make_an_answer_young(polled):
