@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from bridge.approvals.assessment import EARLY, Assessment, Assessor
-from bridge.approvals.outcomes import Cause, Outcome
+from bridge.approvals.outcomes import Cause, Outcome, unproved
 from bridge.approvals.publisher import Publisher
 from bridge.approvals.verification import Proof, Verifier
 from bridge.common.errors import Unavailable
@@ -98,7 +98,7 @@ class Intake:
             await self._settle(now)
             message = self._opened_locally(delivery)
             if message.refusal is not None:
-                self.publisher.turn_away(_unproved(message.said[0], via, message.refusal))
+                self.publisher.turn_away(unproved(message.said[0], via, message.refusal))
                 raise Unauthorized(message.refusal.detail)
             assessed = await self._assess(message, delivery, via, now, local=True)
             receipt = _together([one.receipt for one in assessed])
@@ -283,11 +283,6 @@ def _remembering(assessed: Assessment, key: tuple[str, str], *, local: bool) -> 
     if refused and (local or assessed.outcome.reason in {"unauthorized", "rate-limited"}):
         return assessed
     return replace(assessed, receipt=replace(assessed.receipt, keys=[key]))
-
-
-def _unproved(said: Approval, via: str, why: Refusal) -> Outcome:
-    cause = Cause(said.id, said.key, said.decision, said.approver, via, resource=said.resource)
-    return Outcome("refused", said.event_key, cause, reason=why.reason, detail=why.detail)
 
 
 def _together(receipts: Iterable[Receipt]) -> Receipt:

@@ -12,7 +12,7 @@ from bridge.core.messages import OutcomeKind, pending
 from bridge.core.observer import Observer
 from bridge.core.state import Tracked
 from bridge.policy.judge import Judgment
-from bridge.policy.votes import Given, Vote
+from bridge.policy.votes import Approval, Given, Refusal, Vote
 
 _SEVERITY = {"recorded": 9, "granted": 9, "refused": 13, "failed": 18, "due": 13}
 ALARMING = frozenset({"unauthorized", "replayed"})
@@ -81,6 +81,12 @@ class Outcome:
     posted_at: datetime | None = None
     dry_run: bool = False
     would_grant: bool | None = None
+
+
+def unproved(said: Approval, via: str, why: Refusal) -> Outcome:
+    """The refusal of a vote whose sender is not known."""
+    cause = Cause(said.id, said.key, said.decision, said.approver, via, resource=said.resource)
+    return Outcome("refused", said.event_key, cause, reason=why.reason, detail=why.detail)
 
 
 def outcome(told: Outcome, observer: Observer, now: datetime) -> CloudEvent:

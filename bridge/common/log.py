@@ -58,7 +58,7 @@ def setup(level: str | None = None, *, stream: TextIO | None = None) -> None:
     for known in [one for one in noisy.filters if isinstance(one, _Sparse)]:
         noisy.removeFilter(known)
     noisy.addFilter(_Sparse())
-    logging.captureWarnings(True)
+    logging.captureWarnings(capture=True)
     sys.excepthook = _crashed
 
 

@@ -111,7 +111,6 @@ class Metadata:
         is there; if it names none, nothing is sent. Only 2017-03-01 gets the incarnation, as
         received.
         """
-
         chosen: list[str] = []
 
         async def body() -> bytes | None:

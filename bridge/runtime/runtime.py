@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from bridge.common.clock import Clock
 from bridge.config import Config
+from bridge.core.cloudevent import CloudEvent
 from bridge.core.state import Tracked
 from bridge.journal import Journal
 from bridge.journal.cursors import (
@@ -97,7 +98,6 @@ class Runtime:
         An audit about a *sink* goes to the others only: one that rejects it would get one more
         for each that you drop. *act* is what the audit is about, in the same transaction.
         """
-        from bridge.core import messages  # noqa: PLC0415  nothing is published before the first poll
 
         def then(event_id: str, db: sqlite3.Connection) -> None:
             if sink is not None:
@@ -105,25 +105,29 @@ class Runtime:
             if act is not None:
                 act(db)
 
+        who = {"actor": actor, "via": via, "address": CALLER_ADDRESS.get()}
         now = self.clock.now()
         moment = max(now, self._audited + timedelta(seconds=1))
         while True:
             self._audited = moment
-            said = messages.audited(
-                action,
-                self.identity.observer,
-                now,
-                actor=actor,
-                via=via,
-                detail=detail,
-                address=CALLER_ADDRESS.get(),
-                second=moment,
-            )
+            said = self._audit_message(action, now, moment, detail, who)
             if await self.journal.append([said], time.time(), partial(then, said.id)):
                 break
             moment += timedelta(seconds=1)
-        who = {"actor": actor, "via": via, "address": CALLER_ADDRESS.get()}
         log.info("bridge.audited", extra={"action": action, **who, "detail": detail})
+
+    def _audit_message(
+        self,
+        action: str,
+        now: datetime,
+        second: datetime,
+        detail: Mapping[str, Any],
+        who: Mapping[str, Any],
+    ) -> CloudEvent:
+        from bridge.core import messages  # noqa: PLC0415  nothing is published before the first poll
+
+        observer = self.identity.observer
+        return messages.audited(action, observer, now, detail=detail, second=second, **who)
 
     async def replay(self, letter_id: str, *, actor: str, via: str) -> bool:
         """Send a dead letter again; False when there is none with that id."""

@@ -37,9 +37,7 @@ class WebContext:
     def __post_init__(self) -> None:
         """Compute the start as Unix time once: the two clocks drift apart."""
         clock = self.runtime.clock
-        self.started = round(
-            clock.timestamp() - clock.monotonic() + self.runtime.status.started, 3
-        )
+        self.started = round(clock.timestamp() - clock.monotonic() + self.runtime.status.started, 3)
 
     def config_sha256(self) -> str:
         """The hash of the configuration in force, computed once for each."""

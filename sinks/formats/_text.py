@@ -52,7 +52,7 @@ def as_json(value: Any) -> bytes:
 
 
 def escape_unsafe(text: str) -> str:
-    """The same text, with DEL, C1 control characters and Unicode line ends as in `\\u0085`."""
+    r"""The same text, with DEL, C1 control characters and Unicode line ends as in `\u0085`."""
     return text.translate(_UNSAFE)
 
 

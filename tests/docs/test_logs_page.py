@@ -111,8 +111,10 @@ def logged() -> dict[str, Line]:
     for place, scope, call in calls():
         for name in names(place, call):
             said, known = Line(level(call), fields(scope, call)), found.get(name)
-            found[name] = said if known is None else Line(
-                _both(known.levels, said.levels), _both(known.fields, said.fields)
+            found[name] = (
+                said
+                if known is None
+                else Line(_both(known.levels, said.levels), _both(known.fields, said.fields))
             )
     return found
 
@@ -128,7 +130,7 @@ def test_every_event_of_the_code_is_on_the_page_and_no_other():
 def test_the_page_names_the_fields_that_the_code_writes_and_no_others():
     page = listed()
     wrong = {
-        name: (sorted(page[name].fields ^ line.fields))
+        name: sorted(line.fields.symmetric_difference(page[name].fields or ()))
         for name, line in logged().items()
         if line.fields is not None and page[name].fields != line.fields
     }

@@ -15,7 +15,7 @@ def log_as_before() -> Generator[None]:
         yield
     finally:
         sys.excepthook = uncaught
-        logging.captureWarnings(False)
+        logging.captureWarnings(capture=False)
         for logger, level, handlers in before:
             logger.setLevel(level)
             logger.handlers[:] = handlers

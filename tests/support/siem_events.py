@@ -124,7 +124,7 @@ def _audit(draw: Any, observer: Observer) -> CloudEvent:
 
 def refused_token(address: str | None = "192.0.2.7") -> CloudEvent:
     """The audit of a token that somebody at an address guessed."""
-    words = {"actor": "unknown", "via": "http", "detail": {"count": 3}}
+    words: dict[str, Any] = {"actor": "unknown", "via": "http", "detail": {"count": 3}}
     return messages.audited("token.refused", OBSERVER, NOON, address=address, **words)
 
 

@@ -13,7 +13,6 @@ from bridge.runtime.runtime import Runtime
 from bridge.runtime.status import SinkStatus, SourceStatus, Status
 from bridge.web.health.prometheus import Family
 
-
 _OUTCOMES: Mapping[str, tuple[str, ...]] = {
     "recorded": ("",),
     "granted": ("",),
@@ -218,7 +217,7 @@ def _journal(runtime: Runtime, readings: Readings) -> list[Family]:
         Family(
             "seb_journal_losses_total", "counter", "Deliveries lost because the journal was full."
         ).add(runtime.status.journal_losses),
-        Family(
-            "seb_journal_set_aside_total", "counter", "Journals that could not be used."
-        ).add(runtime.journal.times_set_aside),
+        Family("seb_journal_set_aside_total", "counter", "Journals that could not be used.").add(
+            runtime.journal.times_set_aside
+        ),
     ]

@@ -34,7 +34,7 @@ async def test_a_reload_applies_what_changed(place, simulator, caplog):
         place.write(sinks={"left": place.sink("left"), "right": place.sink("right")})
         first = app.runtime.status.configured
         assert await reload(app, caplog) == "configuration.loaded"
-        assert app.runtime.status.configured > first
+        assert app.runtime.status.configured != first
         await until(lambda: "scheduled" in place.told("right"))
         place.write(source={**place.keys["source"], "scope": "all"})
         assert await reload(app, caplog) == "configuration.loaded"

@@ -33,9 +33,7 @@ def test_each_kind_has_a_word_of_its_own(cloudevent):
 ACTIONS = sorted(
     action
     for path in (Path(__file__).parents[3] / "bridge").rglob("*.py")
-    for action in re.findall(
-        r'audit\(\s*(?:\w+, )?"([a-z.-]+)"', path.read_text(encoding="utf-8")
-    )
+    for action in re.findall(r'audit\(\s*(?:\w+, )?"([a-z.-]+)"', path.read_text(encoding="utf-8"))
 )
 """What the code audits."""
 

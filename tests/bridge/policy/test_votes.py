@@ -75,7 +75,13 @@ def placed(offset, at=0, log=LOG, **more):
 
 @pytest.mark.parametrize(
     ("offset", "standing", "verdict"),
-    [("9", "10", True), ("10", "9", False), ("9", "9", False), ("x", "10", False), ("²", "10", False)],
+    [
+        ("9", "10", True),
+        ("10", "9", False),
+        ("9", "9", False),
+        ("x", "10", False),
+        ("²", "10", False),
+    ],
 )
 @pytest.mark.parametrize("decision", ["approve", "hold", "release"])
 def test_in_one_log_the_offset_decides_which_vote_is_older(offset, standing, verdict, decision):
