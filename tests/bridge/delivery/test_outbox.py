@@ -4,7 +4,7 @@ import time
 from dataclasses import replace
 
 import pytest
-from support.deliveries import column, comes_to, left, record
+from support.deliveries import column, comes_to, left, record, soon
 from support.journal_tools import about
 from support.recording_sink import RecordingSink, at_work, dispatcher_for
 from support.until import until
@@ -139,3 +139,17 @@ async def test_a_note_in_memory_is_written_to_the_file_with_its_delivery(journal
         assert journal.trouble
         assert await journal.repair()
     assert await column(journal, "note", "A/1") == "said in the dark"
+
+
+async def test_the_most_urgent_of_what_waits_has_the_least_notice_and_is_wanted(journal):
+    only = {"event_types": ["Reboot"]}
+    settings = SinkSettings.model_validate({"type": "fake", "only": only})
+    outgoing = Outgoing("sink", settings, journal, SinkStatus("fake", required=True))
+    assert await outgoing.most_urgent() is None
+    await record(journal, about("none", notBefore=None), about("past", **soon(-5)))
+    assert await outgoing.most_urgent() is None
+    await record(journal, about("near", **soon(60)), about("far", **soon(600)))
+    await record(journal, about("other", eventType="Freeze", **soon(5)))
+    found = await outgoing.most_urgent()
+    assert found is not None
+    assert found.key == "near"

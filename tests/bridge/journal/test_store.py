@@ -140,6 +140,20 @@ def test_what_is_remembered_can_be_forgotten(store: Store):
     assert (store.recall("a"), store.recall("b")) == (None, "2")
 
 
+def test_one_key_is_offered_alone(store: Store, sink: str):
+    store.append([about("A", 1), about("B", 1), about("B", 2)], NOW)
+    assert [row.event.id for row in store.unsettled(sink, 10, frozenset(), "B")] == ["B/1"]
+    assert store.unsettled(sink, 10, frozenset("B"), "B") == []
+
+
+def test_what_waits_and_announces_something_is_found_newest_first(store: Store, sink: str):
+    outcome = replace(about("B", 2), type="azure.scheduledevents.approval.recorded.v1")
+    store.append([about("A", 1), about("B", 1), outcome, about("C", 1)], NOW)
+    store.settle(sink, delivered("A/1"), NOW)
+    assert [event.id for event in store.announced(sink, 10)] == ["C/1", "B/1"]
+    assert [event.id for event in store.announced(sink, 1)] == ["C/1"]
+
+
 def test_only_the_oldest_row_of_each_key_is_offered(store: Store, sink: str):
     store.append([about("A", 1), about("B", 1), about("A", 2), about("B", 2)], NOW)
     assert offered(store, sink) == ["A/1", "B/1"]

@@ -56,3 +56,24 @@ def test_a_sink_uses_the_format_that_it_is_given_else_cloudevents():
     assert open_format(plain).content_type.startswith("application/cloudevents+json")
     siem = SinkSettings.model_validate({"type": "any", "format": "cef"})
     assert open_format(siem).encode(make()).startswith(b"CEF:")
+
+
+@pytest.mark.parametrize(
+    ("keys", "connects"),
+    [
+        ({"type": "stdout"}, True),
+        ({"type": "file", "path": "/a"}, True),
+        ({"type": "kafka", "bootstrap_servers": ["a:9092"]}, True),
+        ({"type": "kafka", "bootstrap_servers": ["a:9092"], "keep_connected": False}, False),
+        ({"type": "mqtt", "host": "a", "topic": "a/b"}, True),
+        ({"type": "webhook", "url": "https://a.example"}, False),
+        ({"type": "splunk", "url": "https://a.example", "token": "t"}, False),
+        ({"type": "command", "argv": ["true"]}, False),
+    ],
+)
+def test_a_sink_says_whether_entering_it_proves_a_connection(keys, connects):
+    assert find_sink(keys["type"]).settings.model_validate(keys).connects is connects
+
+
+def test_a_sink_that_does_not_say_proves_nothing_by_entering():
+    assert not SinkSettings(type="x").connects

@@ -108,3 +108,10 @@ def test_the_hostname_may_be_made_of_names():
     assert place.fill(configured(hostname="{vm_name}.{location}").hostname or "") == (
         "web_1.westeurope"
     )
+
+
+def test_only_a_connection_that_stays_open_counts_as_one():
+    assert configured("tcp://siem.example").connects
+    assert configured("tls://siem.example").connects
+    assert not configured("tcp://siem.example", keep_connected=False).connects
+    assert not configured("udp://siem.example").connects
