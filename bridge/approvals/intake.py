@@ -262,7 +262,7 @@ def _place(delivery: Delivery) -> str | None:
     if delivery.position is None or delivery.log is None:
         return delivery.position
     recorded = delivery.recorded.isoformat() if delivery.recorded else ""
-    return "\x1f".join((delivery.log, delivery.position, recorded))
+    return f"{delivery.log}\x1f{delivery.position}\x1f{recorded}"
 
 
 def _past(recorded: datetime | None, now: datetime) -> datetime | None:

@@ -1,4 +1,4 @@
-"""Names that senders misspell: near misses of a word, and every spelling that marks a CloudEvent."""
+"""Names that senders misspell: near misses of a word, and what marks a CloudEvent."""
 
 import re
 import unicodedata

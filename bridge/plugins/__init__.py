@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from bridge.common.errors import Gone, Misconfigured, Rejected, Unavailable
 from bridge.common.fields import Duration, Secret, Settings, Size, write_duration
+from bridge.common.spelling import marks_cloudevent
 from bridge.core.cloudevent import CloudEvent, class_id, kind_of
 from bridge.core.severity import Severity, severity
 from bridge.plugins.formats import Format, FormatPlugin, FormatSettings, read_format
@@ -75,6 +76,7 @@ __all__ = [
     "class_id",
     "is_loopback",
     "kind_of",
+    "marks_cloudevent",
     "open_format",
     "read_format",
     "read_key",

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from aiokafka import AIOKafkaConsumer, TopicPartition, errors
 from aiokafka.protocol.fetch import FetchRequest
+from aiokafka.protocol.metadata import MetadataRequest
 from aiokafka.record import MemoryRecords
 
 from sinks.kafka.connection import Connector, abort, use_connector
@@ -25,6 +26,28 @@ _ASK_AGAIN = 0.1
 _NOWHERE = 2**62
 """An offset that no partition has: a broker that allows reading answers without records."""
 _READ_COMMITTED = 1
+_GLANCE = 64 * 1024
+"""Enough of a partition to find one record in most batches."""
+
+
+class Progress(NamedTuple):
+    """How far a partition was read: the next offset, and the timestamp of the record before it.
+
+    The timestamp shows later whether that is still the same topic.
+    """
+
+    following: int
+    timestamp: int | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> "Progress | None":
+        offset, _, timestamp = text.partition("@")
+        if not offset.isdecimal() or not (timestamp.isdecimal() or timestamp == ""):
+            return None
+        return cls(int(offset), int(timestamp) if timestamp else None)
+
+    def __str__(self) -> str:
+        return f"{self.following}" if self.timestamp is None else "@".join(map(str, self))
 
 
 class Unreadable(NamedTuple):
@@ -98,13 +121,24 @@ async def _cut(consumer: AIOKafkaConsumer, tasks: set["asyncio.Task[Any]"]) -> N
             task.exception()
 
 
-def remembered(checkpoints: Mapping[str, str], topic: str) -> dict[int, int]:
-    """The next offset of each partition, from the journal."""
+def remembered(checkpoints: Mapping[str, str], cluster: str, topic: str) -> dict[int, Progress]:
+    """How far each partition was read, from the journal.
+
+    Checkpoints of other clusters say nothing about this one. Those of the release before name no
+    cluster; they count unless the journal knows the topic in another one.
+    """
+    ours, logs = f"{cluster}/{topic}", {name.rpartition("/")[0] for name in checkpoints}
+    moved = any(log.endswith(f"/{topic}") and log != ours for log in logs)
+    nameless = {} if moved else _of_log(checkpoints, topic)
+    return nameless | _of_log(checkpoints, ours)
+
+
+def _of_log(checkpoints: Mapping[str, str], log: str) -> dict[int, Progress]:
     found = ((*name.rpartition("/"), value) for name, value in checkpoints.items())
     return {
-        int(partition): int(value)
+        int(partition): progress
         for of, _, partition, value in found
-        if of == topic and partition.isdecimal() and value.isdecimal()
+        if of == log and partition.isdecimal() and (progress := Progress.parse(value))
     }
 
 
@@ -127,19 +161,46 @@ async def partitions_of(consumer: AIOKafkaConsumer, topic: str, patience: float)
         await asyncio.sleep(_ASK_AGAIN)
 
 
+async def cluster_of(consumer: AIOKafkaConsumer, topic: str) -> str | None:
+    """The cluster's own id; None when it does not say."""
+    client = consumer._client
+    number = min(client.cluster.partitions_for_topic(topic) or {0})
+    leader = client.cluster.leader_for_partition(TopicPartition(topic, number))
+    node = client.get_random_node() if leader is None or leader < 0 else leader
+    asked = MetadataRequest([topic], allow_auto_topic_creation=False)
+    answer = await client.send(node, asked)
+    return getattr(answer, "cluster_id", None) or None
+
+
 async def may_read(consumer: AIOKafkaConsumer, topic: str, partitions: Iterable[int]) -> None:
     """Raises when a broker does not allow reading; DESCRIBE and READ are two permissions."""
-    client = consumer._client
-    by_leader: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
-    for number in partitions:
-        leader = client.cluster.leader_for_partition(TopicPartition(topic, number))
-        if leader is not None and leader >= 0:
-            by_leader[leader].append((number, _NOWHERE, 1))
-    for leader, asked in by_leader.items():
-        answer = await client.send(leader, FetchRequest(0, 0, 1, 1, [(topic, asked)]))
-        codes = [code for _, found in answer.topics for _, code, *_ in found]
-        if errors.TopicAuthorizationFailedError.errno in codes:
+    wanted = {TopicPartition(topic, number): _NOWHERE for number in partitions}
+    for code, _ in (await _fetch(consumer, wanted, 1)).values():
+        if code == errors.TopicAuthorizationFailedError.errno:
             raise errors.TopicAuthorizationFailedError
+
+
+async def _fetch(
+    consumer: AIOKafkaConsumer, wanted: Mapping[TopicPartition, int], most: int
+) -> dict[TopicPartition, tuple[int, bytes]]:
+    """An error code and undecoded batches from each offset on, in one request for each broker.
+
+    Partitions without a leader are left out.
+    """
+    client, found = consumer._client, dict[TopicPartition, tuple[int, bytes]]()
+    by_leader: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
+    for of, offset in wanted.items():
+        leader = client.cluster.leader_for_partition(of)
+        if leader is not None and leader >= 0:
+            by_leader[leader].append((of.partition, offset, most))
+    topics = {of.topic for of in wanted}
+    for leader, asked in by_leader.items():
+        largest = min(LARGEST_FETCH, most * len(asked))
+        request = FetchRequest(0, 0, largest, _READ_COMMITTED, [(t, asked) for t in topics])
+        for topic, parts in (await client.send(leader, request)).topics:
+            for number, code, *_, batches in parts:
+                found[TopicPartition(topic, number)] = code, batches or b""
+    return found
 
 
 async def starts(
@@ -178,12 +239,44 @@ async def find_unreadable(consumer: AIOKafkaConsumer) -> Unreadable | None:
         return None
     partition, result = next(iter(fetched.items()))
     offset: int = result._partition_records.next_fetch_offset
-    client = consumer._client
-    asked = (partition.topic, [(partition.partition, offset, LARGEST_OF_PARTITION)])
-    request = FetchRequest(0, 0, LARGEST_OF_PARTITION, _READ_COMMITTED, [asked])
-    answer = await client.send(client.cluster.leader_for_partition(partition), request)
-    batches = b"".join(found[-1] or b"" for _, parts in answer.topics for found in parts)
+    fetched = await _fetch(consumer, {partition: offset}, LARGEST_OF_PARTITION)
+    _, batches = fetched.get(partition, (0, b""))
     return Unreadable(partition, offset, max(offset + 1, skip_to(batches, offset)))
+
+
+async def replaced(
+    consumer: AIOKafkaConsumer, read: Mapping[TopicPartition, Progress]
+) -> list[TopicPartition]:
+    """The partitions in which the record that we read last is another one now.
+
+    Then the topic was created again, or this is another cluster: what we know about its offsets
+    is wrong. If the record was deleted, nothing before it is left that could be missed.
+    """
+    known = {of: one for of, one in read.items() if one.timestamp is not None and one.following}
+    fetched = await _fetch(consumer, {of: one.following - 1 for of, one in known.items()}, _GLANCE)
+    doubtful = [of for of, (_, found) in fetched.items() if not _is_there(found, known[of])]
+    return [of for of in doubtful if await _is_replaced(consumer, of, known[of])]
+
+
+async def _is_replaced(consumer: AIOKafkaConsumer, of: TopicPartition, read: Progress) -> bool:
+    last = read.following - 1
+    if (await consumer.beginning_offsets([of]))[of] > last:
+        return False
+    fetched = await _fetch(consumer, {of: last}, LARGEST_OF_PARTITION)
+    return of in fetched and not _is_there(fetched[of][1], read)
+
+
+def _is_there(batches: bytes, read: Progress) -> bool:
+    """A border: anyone may publish any bytes, and each codec has exceptions of its own."""
+    records, last = MemoryRecords(batches), read.following - 1
+    try:
+        while records.has_next():
+            for record in records.next_batch():
+                if record.offset == last:
+                    return bool(record.timestamp == read.timestamp)
+    except Exception:  # noqa: BLE001  a named border
+        return False
+    return False
 
 
 def skip_to(batches: bytes, position: int) -> int:

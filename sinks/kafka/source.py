@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar, Literal
 
 from aiokafka import TopicPartition
@@ -17,9 +18,17 @@ from aiokafka.errors import (
 )
 from pydantic import Field, field_validator
 
-from bridge.plugins import ApprovalSettings, Delivery, Listening, Place, SinkSettings, Unavailable
+from bridge.plugins import (
+    ApprovalSettings,
+    Delivery,
+    Listening,
+    Place,
+    SinkSettings,
+    Unavailable,
+    marks_cloudevent,
+)
 from sinks.kafka.connection import Connector, log_in
-from sinks.kafka.consumer import Unreadable, fetching, find_unreadable, remembered
+from sinks.kafka.consumer import Progress, Unreadable, fetching, find_unreadable
 from sinks.kafka.errors import refusal
 from sinks.kafka.settings import Connection, KafkaSettings, Topics, validate_topic
 from sinks.kafka.subscription import PATIENCE, Subscription
@@ -33,6 +42,9 @@ STUCK = 30.0
 _began: dict[tuple[str, str], float] = {}
 """When this process first read a topic: the lookback of partitions without an offset."""
 UNREADABLE = (CorruptRecordException, UnsupportedCodecError)
+TOMBSTONE = "tombstone"
+"""Why a record without a value is not read: it deletes a key, and says nothing else."""
+_LATEST = 250_000_000_000_000
 _ANYWHERE = Place({name: f"some-{name}" for name in Place.NAMES})
 
 
@@ -77,7 +89,7 @@ async def listen(
         topic=topic,
         connector=connector,
         since=_began.setdefault((listening.name, topic), time.time()) - listening.lookback,
-        offsets=remembered(listening.checkpoints, topic),
+        checkpoints=listening.checkpoints,
     )
     try:
         await subscription.start()
@@ -135,24 +147,27 @@ class Reader:
 
     def _read(self, record: Any) -> Delivery:
         headers = [(name, value or b"") for name, value in record.headers]
-        found = TopicPartition(record.topic, record.partition)
-        return self._delivery(found, record.offset, record.offset + 1, record.value, headers)
+        of, timestamp = TopicPartition(record.topic, record.partition), record.timestamp
+        known = timestamp if timestamp is not None and timestamp >= 0 else None
+        delivery = self._delivery(of, record.offset, Progress(record.offset + 1, known))
+        empty = record.value is None and not any(marks_cloudevent(name) for name, _ in headers)
+        return replace(
+            delivery,
+            body=record.value or b"",
+            headers=headers,
+            recorded=_moment(known),
+            unread=TOMBSTONE if empty else None,
+        )
 
-    def _delivery(
-        self,
-        of: TopicPartition,
-        offset: int,
-        following: int,
-        value: bytes | None = None,
-        headers: list[tuple[str, bytes]] | None = None,
-    ) -> Delivery:
-        self.subscription.offsets[of.partition] = following
+    def _delivery(self, of: TopicPartition, offset: int, progress: Progress) -> Delivery:
+        self.subscription.read[of.partition] = progress
         place = f"{of.topic}/{of.partition}"
+        log_of = f"{self.subscription.cluster}/{place}"
         return Delivery(
-            body=value or b"",
-            headers=headers or [],
+            body=b"",
             position=f"{place}/{offset}",
-            checkpoint=(place, str(following)),
+            checkpoint=(log_of, str(progress)),
+            log=f"{self.listening.name}@{log_of}",
         )
 
     async def _recover(self, problem: BaseException) -> Delivery | None:
@@ -172,7 +187,7 @@ class Reader:
             raise refusal(problem, self.subscription.topic)
         self._log_once(found, str(problem) or type(problem).__name__)
         self.subscription.consumer.seek(found.partition, found.following)
-        return self._delivery(*found)
+        return self._delivery(found.partition, found.offset, Progress(found.following))
 
     def _log_once(self, found: Unreadable, why: str) -> None:
         """Once for each reason: anyone who may write the topic could fill the log otherwise."""
@@ -195,7 +210,16 @@ class Reader:
             raise Unavailable(
                 f"{lag} records wait in topic {self.subscription.topic} and do not arrive"
             )
+        if await self.subscription.replaced():
+            raise Unavailable(f"topic {self.subscription.topic} was created again; it is read anew")
         self.listening.heard(lag)
+
+
+def _moment(milliseconds: int | None) -> datetime | None:
+    """A record's timestamp; None for one that no clock shows, as producers may set any."""
+    if milliseconds is None or milliseconds > _LATEST:
+        return None
+    return datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=milliseconds)
 
 
 async def _end(task: "asyncio.Task[Any]") -> None:

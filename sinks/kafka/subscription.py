@@ -12,7 +12,17 @@ from aiokafka.errors import KafkaError
 
 from bridge.plugins import Unavailable
 from sinks.kafka.connection import Connector, log_in
-from sinks.kafka.consumer import behind, consuming, may_read, partitions_of, starts
+from sinks.kafka.consumer import (
+    Progress,
+    behind,
+    cluster_of,
+    consuming,
+    may_read,
+    partitions_of,
+    remembered,
+    replaced,
+    starts,
+)
 from sinks.kafka.errors import refusal
 from sinks.kafka.settings import Connection
 
@@ -27,15 +37,18 @@ LIMIT = 10.0
 
 @dataclass
 class Subscription:
-    """One bridge's subscription to a topic. `offsets` has the next offset of each partition."""
+    """One bridge's subscription to a topic, and how far each partition was read."""
 
     settings: Connection
     topic: str
     connector: Connector
     since: float
     """In partitions without an offset, older records (by the wall clock) are not read."""
-    offsets: dict[int, int]
+    checkpoints: Mapping[str, str]
     consumer: Any = None
+    cluster: str = ""
+    """The cluster's id, or else its addresses."""
+    read: dict[int, Progress] = field(default_factory=dict)
     _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
 
     async def start(self) -> None:
@@ -46,11 +59,21 @@ class Subscription:
                 self.consumer = await self._stack.enter_async_context(entering)
                 found = await partitions_of(self.consumer, self.topic, LIMIT / 2)
                 await may_read(self.consumer, self.topic, found)
+                await self._recall()
                 await self._assign(found, self.since)
+                for of in await self.replaced():
+                    await self.reset_offset(of, self.read[of.partition].following)
         except TimeoutError:
             raise Unavailable(f"{self._servers}: not connected within {LIMIT:g} s") from None
         except KafkaError as error:
             raise refusal(error, self.topic) from None
+
+    async def _recall(self) -> None:
+        """Continue where this cluster was read; offsets of another one mean nothing here."""
+        cluster = await cluster_of(self.consumer, self.topic) or self._servers
+        if cluster != self.cluster:
+            self.cluster = cluster
+            self.read = remembered(self.checkpoints, cluster, self.topic)
 
     async def stop(self) -> None:
         await self._stack.aclose()
@@ -67,7 +90,7 @@ class Subscription:
             await self.start()
             return
         found = self.consumer.partitions_for_topic(self.topic) or set()
-        if found - self.offsets.keys():
+        if found - self.read.keys():
             await self.bounded(self._assign(found, 0.0))
 
     async def reset_offset(self, of: TopicPartition, offset: int) -> None:
@@ -78,8 +101,13 @@ class Subscription:
             start = (await starts(self.consumer, [of], self.since))[of]
         where = {"partition": of.partition, "offset": offset, "now": start}
         log.warning("approvals.offset_missing", extra={"topic": self.topic, **where})
-        self.offsets[of.partition] = start
+        self.read[of.partition] = Progress(start)
         self.consumer.seek(of, start)
+
+    async def replaced(self) -> list[TopicPartition]:
+        """The partitions that are no longer those that we read."""
+        read = {TopicPartition(self.topic, number): one for number, one in self.read.items()}
+        return await replaced(self.consumer, read)
 
     async def lag(self) -> int:
         """How many offsets we are behind. Raises unless the brokers answer and the topic exists."""
@@ -100,12 +128,12 @@ class Subscription:
 
     async def _assign(self, found: Iterable[int], since: float) -> None:
         partitions = [TopicPartition(self.topic, number) for number in sorted(found)]
-        new = [each for each in partitions if each.partition not in self.offsets]
+        new = [each for each in partitions if each.partition not in self.read]
         begin = await starts(self.consumer, new, since)
-        self.offsets |= {each.partition: offset for each, offset in begin.items()}
+        self.read |= {each.partition: Progress(offset) for each, offset in begin.items()}
         self.consumer.assign(partitions)
         for each in partitions:
-            self.consumer.seek(each, self.offsets[each.partition])
+            self.consumer.seek(each, self.read[each.partition].following)
 
     @property
     def _servers(self) -> str:

@@ -6,6 +6,7 @@ import json
 import logging
 import time
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from support.kafka_admin import KafkaAdmin
 from support.kafka_broker import Broker, Cluster
 from support.kafka_config import PASSWORDS
 from support.kafka_proxy import Proxy, proxied
+from support.kafka_stage import next_offsets
 from support.kcat import kcat, kcat_write
 from support.source_reader import PATIENCE, PLACE, SourceReader, bodies
 from support.until import until
@@ -92,12 +94,29 @@ async def test_records_of_kcat_come_with_headers_a_position_and_a_checkpoint(kaf
     intake = SourceReader(approvals_from(kafka.bootstrap, topic))
     async with intake.open() as deliveries:
         (delivery,) = await intake.take(deliveries, 1)
+    cluster = await cluster_id(kafka)
+    assert delivery.recorded is not None
+    assert abs((delivery.recorded - datetime.now(UTC)).total_seconds()) < PATIENCE
+    stamp = round(delivery.recorded.timestamp() * 1000)
     assert delivery == Delivery(
         body=value,
         headers=[("content-type", b"application/json")],
         position=f"{topic}/0/0",
-        checkpoint=(f"{topic}/0", "1"),
+        checkpoint=(f"{cluster}/{topic}/0", f"1@{stamp}"),
+        log=f"bus@{cluster}/{topic}/0",
+        recorded=delivery.recorded,
     )
+
+
+async def cluster_id(kafka: Broker) -> str:
+    from aiokafka.admin import AIOKafkaAdminClient  # noqa: PLC0415  here alone
+
+    admin = AIOKafkaAdminClient(bootstrap_servers=kafka.bootstrap)
+    await admin.start()
+    try:
+        return (await admin.describe_cluster())["cluster_id"]
+    finally:
+        await admin.close()
 
 
 async def test_every_partition_is_read_and_each_from_where_the_journal_left_off(kafka: Broker):
@@ -112,7 +131,7 @@ async def test_every_partition_is_read_and_each_from_where_the_journal_left_off(
         again = await intake.take(deliveries, 3)
         assert sorted(bodies(again)) == [b"second-0", b"second-1", b"second-2"]
         assert await quiet(deliveries)
-    assert intake.checkpoints == {f"{topic}/{number}": "2" for number in range(3)}
+    assert next_offsets(intake.checkpoints) == {f"{topic}/{number}": "2" for number in range(3)}
 
 
 async def test_what_was_not_recorded_comes_again(kafka: Broker):
@@ -156,7 +175,7 @@ async def test_new_partitions_are_read_from_their_beginning(kafka: Broker, often
         await add_partitions(kafka, topic, 2)
         earlier = int(time.time() * 1000) - 60_000
         await publish(kafka, topic, b"there", partition=1, timestamp_ms=earlier)
-        await until(lambda: f"{topic}/1" in intake.checkpoints)
+        await until(lambda: f"{topic}/1" in next_offsets(intake.checkpoints))
         await publish(kafka, topic, b"here", partition=0)
         assert bodies(await coming) == [b"there", b"here"]
 
@@ -172,10 +191,15 @@ async def add_partitions(kafka: Broker, topic: str, total: int) -> None:
         await admin.close()
 
 
-async def test_a_tombstone_is_a_delivery_without_a_body(kafka: Broker):
+async def test_a_tombstone_is_not_read_and_the_checkpoint_passes_it(kafka: Broker):
     topic = await kafka.topic()
-    await publish(kafka, topic, None, b"after")
-    assert await SourceReader(approvals_from(kafka.bootstrap, topic)).session(2) == [b"", b"after"]
+    await publish(kafka, topic, None, b"")
+    await publish(kafka, topic, None, headers=[("ce_type", b"x")])
+    intake = SourceReader(approvals_from(kafka.bootstrap, topic))
+    async with intake.open() as deliveries:
+        taken = await intake.take(deliveries, 3)
+    assert [delivery.unread for delivery in taken] == ["tombstone", None, None]
+    assert next_offsets(intake.checkpoints) == {f"{topic}/0": "3"}
 
 
 async def test_what_cannot_be_unpacked_is_passed_once_and_costs_nothing_else(
@@ -194,7 +218,7 @@ async def test_what_cannot_be_unpacked_is_passed_once_and_costs_nothing_else(
             taken = await intake.take(deliveries, 3)
     assert bodies(taken) == [b"before", b"", b"after"]
     assert [each.position for each in taken] == [f"{topic}/0/{n}" for n in (0, 1, 51)]
-    assert intake.checkpoints == {f"{topic}/0": "52"}
+    assert next_offsets(intake.checkpoints) == {f"{topic}/0": "52"}
     (said,) = [r for r in caplog.records if r.message == "approvals.unreadable"]
     assert "lz4" in vars(said)["error"]
     assert (vars(said)["topic"], vars(said)["partition"], vars(said)["offset"]) == (topic, 0, 1)
@@ -214,7 +238,7 @@ async def test_two_batches_that_cannot_be_unpacked_are_passed_and_logged_once(
     with caplog.at_level(logging.WARNING):
         taken = await intake.session(20)
     assert sorted(taken) == [b"", b"", *[b"plain" * 50] * 18]
-    assert intake.checkpoints == {f"{topic}/{number}": "18" for number in range(2)}
+    assert next_offsets(intake.checkpoints) == {f"{topic}/{number}": "18" for number in range(2)}
     assert [r.message for r in caplog.records].count("approvals.unreadable") == 1
 
 
@@ -259,7 +283,8 @@ async def test_an_offset_that_is_gone_leads_to_what_there_is_and_is_said_once(
         assert await intake.session(len(expected)) == expected
     (said,) = [r for r in caplog.records if r.message == "approvals.offset_missing"]
     assert (vars(said)["offset"], vars(said)["partition"]) == (int(checkpoint), 0)
-    assert intake.checkpoints == {f"{topic}/0": "3"}
+    del intake.checkpoints[f"{topic}/0"]
+    assert next_offsets(intake.checkpoints) == {f"{topic}/0": "3"}
 
 
 async def delete_records(kafka: Broker, topic: str, before: int) -> None:
@@ -283,6 +308,85 @@ async def test_a_topic_that_is_created_again_is_read_without_a_restart(kafka: Br
     await kafka.topic(name=topic)
     await publish(kafka, topic, b"anew")
     assert await intake.session(1) == [b"anew"]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5])
+async def test_a_topic_that_is_created_again_while_the_bridge_is_away_is_read_whole(
+    kafka: Broker, count: int, caplog: pytest.LogCaptureFixture
+):
+    """With as many records as before, or more, an offset alone would skip some of them."""
+    topic = await kafka.topic()
+    intake = SourceReader(approvals_from(kafka.bootstrap, topic))
+    await publish(kafka, topic, b"one", b"two", b"three")
+    assert len(await intake.session(3)) == 3
+    await kafka.delete_topic(topic)
+    await kafka.topic(name=topic)
+    anew = [b"anew-%d" % number for number in range(count)]
+    await publish(kafka, topic, *anew)
+    with caplog.at_level(logging.WARNING):
+        assert await intake.session(count) == anew
+    assert [r.message for r in caplog.records].count("approvals.offset_missing") == 1
+
+
+async def test_a_topic_that_is_created_again_is_noticed_while_the_bridge_reads_it(
+    kafka: Broker, often: None
+):
+    topic = await kafka.topic()
+    intake = SourceReader(approvals_from(kafka.bootstrap, topic))
+    await publish(kafka, topic, b"one")
+    async with intake.open() as deliveries:
+        await intake.take(deliveries, 1)
+        coming = asyncio.create_task(intake.take(deliveries, 1))
+        await until(lambda: intake.heard)
+        await kafka.delete_topic(topic)
+        await kafka.topic(name=topic)
+        await publish(kafka, topic, b"anew")
+        try:
+            found = bodies(await coming)
+        except Unavailable:
+            found = []
+    assert found or await intake.session(1) == [b"anew"]
+    assert found in ([], [b"anew"])
+
+
+async def test_what_is_deleted_by_retention_is_not_a_new_topic(
+    kafka: Broker, often: None, caplog: pytest.LogCaptureFixture
+):
+    topic = await kafka.topic()
+    intake = SourceReader(approvals_from(kafka.bootstrap, topic))
+    await publish(kafka, topic, b"one", b"two", b"three")
+    async with intake.open() as deliveries:
+        await intake.take(deliveries, 3)
+        await delete_records(kafka, topic, 3)
+        coming = asyncio.create_task(intake.take(deliveries, 1))
+        count = len(intake.heard)
+        await until(lambda: len(intake.heard) > count + 2)
+        await publish(kafka, topic, b"four")
+        assert bodies(await coming) == [b"four"]
+    assert "approvals.offset_missing" not in [r.message for r in caplog.records]
+
+
+async def test_an_offset_of_another_cluster_skips_nothing(kafka: Broker):
+    """The bootstrap servers may be those of another cluster, with a topic of the same name."""
+    topic = await kafka.topic()
+    await publish(kafka, topic, b"one", b"two", b"three")
+    elsewhere = {f"{topic}/0": "2", f"other/{topic}/0": "2@1"}
+    intake = SourceReader(approvals_from(kafka.bootstrap, topic), checkpoints=elsewhere)
+    assert await intake.session(3) == [b"one", b"two", b"three"]
+    before = SourceReader(approvals_from(kafka.bootstrap, topic), checkpoints={f"{topic}/0": "2"})
+    assert await before.session(1) == [b"three"]
+
+
+@pytest.mark.parametrize("stamp", [0, 2**62])
+async def test_a_producer_may_give_any_timestamp(kafka: Broker, stamp: int):
+    topic = await kafka.topic(config={"message.timestamp.after.max.ms": str(2**63 - 1)})
+    await publish(kafka, topic, b"one", b"two", timestamp_ms=stamp)
+    intake = SourceReader(approvals_from(kafka.bootstrap, topic), lookback=time.time())
+    async with intake.open() as deliveries:
+        (first, _) = await intake.take(deliveries, 2)
+    assert first.recorded == (datetime.fromtimestamp(0, UTC) if stamp == 0 else None)
+    async with intake.open() as deliveries:
+        assert await quiet(deliveries)
 
 
 async def test_the_lag_is_reported_also_without_records(kafka: Broker, often: None):

@@ -94,8 +94,13 @@ def kinds(records: list[Json]) -> list[str]:
 
 
 def checkpoints(at: Stage) -> dict[str, str]:
+    """The next offset of each partition, without the cluster and the time of the last record."""
     with contextlib.closing(sqlite3.connect(f"file:{at.journal}?mode=ro", uri=True)) as db:
-        return dict(_rows(db))
+        return next_offsets(dict(_rows(db)))
+
+
+def next_offsets(kept: Json) -> dict[str, str]:
+    return {name.partition("/")[2]: value.partition("@")[0] for name, value in kept.items()}
 
 
 def _rows(db: sqlite3.Connection) -> Iterator[tuple[str, str]]:

@@ -3,12 +3,30 @@
 import pytest
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
-from sinks.kafka.consumer import remembered, skip_to
+from sinks.kafka.consumer import Progress, remembered, skip_to
 
 
 def test_only_valid_offsets_of_this_topic_are_used():
-    kept = {"a/0": "7", "a/11": "0", "b/0": "9", "a/x": "1", "a/2": "", "a/3": "-1", "a": "4"}
-    assert remembered(kept, "a") == {0: 7, 11: 0}
+    kept = {"c/a/0": "7@9", "c/a/11": "0", "c/b/0": "9", "c/a/x": "1", "c/a/2": "", "c/a/3": "-1"}
+    kept |= {"c/a/4": "5@", "c/a/5": "5@x", "c/a/6": "@5", "a": "4"}
+    assert remembered(kept, "c", "a") == {0: Progress(7, 9), 11: Progress(0), 4: Progress(5)}
+
+
+def test_offsets_of_another_cluster_are_not_used():
+    assert remembered({"c/a/0": "7@9"}, "d", "a") == {}
+
+
+def test_offsets_of_the_release_before_count_until_another_cluster_is_known():
+    before = {"a/0": "7", "a/1": "8"}
+    assert remembered(before, "c", "a") == {0: Progress(7), 1: Progress(8)}
+    after = {**before, "c/a/0": "9@1"}
+    assert remembered(after, "c", "a") == {0: Progress(9, 1), 1: Progress(8)}
+    assert remembered(after, "d", "a") == {}
+
+
+@pytest.mark.parametrize("progress", [Progress(0), Progress(7), Progress(7, 0), Progress(7, 9)])
+def test_progress_is_read_as_it_was_written(progress):
+    assert Progress.parse(str(progress)) == progress
 
 
 def built(base: int, *values: bytes, codec: int = 0) -> bytes:

@@ -9,6 +9,7 @@ from aiokafka import errors
 from bridge.plugins import Unavailable
 from sinks.kafka import KafkaApprovals, subscription
 from sinks.kafka.connection import Connector, log_in
+from sinks.kafka.consumer import Progress
 from sinks.kafka.subscription import Subscription
 
 
@@ -26,8 +27,9 @@ def subscribed(**keys) -> Subscription:
         | keys
     )
     connector = Connector(settings.servers, "me", 1.0, log_in(settings))
-    offsets = {0: 7, 1: 0}
-    return Subscription(settings, "approvals", connector, 0.0, offsets, consumer=NoNews())
+    made = Subscription(settings, "approvals", connector, 0.0, {}, consumer=NoNews())
+    made.read = {0: Progress(7), 1: Progress(0)}
+    return made
 
 
 async def test_brokers_that_do_not_answer_are_not_waited_for(monkeypatch):
@@ -53,4 +55,4 @@ async def test_half_a_rotation_changes_nothing(tmp_path: Path):
     password.unlink()
     await made.renew()
     assert made.connector is before
-    assert made.offsets == {0: 7, 1: 0}
+    assert made.read == {0: Progress(7), 1: Progress(0)}
