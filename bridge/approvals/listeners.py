@@ -3,9 +3,10 @@
 import asyncio
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
 from bridge.approvals.intake import Intake
 from bridge.common.errors import Unavailable
@@ -13,6 +14,7 @@ from bridge.common.supervise import attempt, heard, supervise
 from bridge.delivery.rules import longest_wait
 from bridge.journal import views
 from bridge.journal.cursors import checkpoints
+from bridge.journal.store import moment
 from bridge.plugins import ApprovalSettings, Listening
 from bridge.plugins.sources import find_approvals
 from bridge.runtime.runtime import Runtime
@@ -21,6 +23,8 @@ from bridge.runtime.status import ListenerStatus
 log = logging.getLogger(__name__)
 
 LONGEST_BACKOFF = 30.0
+NOTE = 30.0
+"""How often to note that a source is connected, in seconds."""
 LONGEST_ASKED = 300.0
 """Errors of a source that an operator must fix."""
 _LOOK = 5.0
@@ -50,11 +54,12 @@ class Listener:
         listening = Listening(
             self.name,
             await journal.run(lambda store: checkpoints(store, self.name)),
-            await self._lookback(),
-            self._heard,
+            connected=await self._connected(),
+            lookback=await self._lookback(),
+            heard=self._heard,
         )
         place, must_sign = self.runtime.identity.place, self.settings.trust == "signed"
-        async with plugin.open(self.settings, place, listening) as deliveries:
+        async with plugin.open(self.settings, place, listening) as deliveries, self._noting():
             self._heard(None)
             async for delivery in deliveries:
                 where = {"source": self.name, "position": delivery.position}
@@ -63,6 +68,41 @@ class Listener:
                 if delivery.ack is not None:
                     await delivery.ack()
                 self.status.received += 1
+
+    async def _connected(self) -> datetime | None:
+        """When this source was last known to be connected; the release before noted its start."""
+        mark, started = await self.runtime.journal.run(
+            lambda store: (store.recall(f"heard:{self.name}"), store.recall(f"listened:{self.name}"))
+        )
+        if mark is None and started is not None:
+            return datetime.fromtimestamp(float(started), UTC)
+        return moment(mark)
+
+    @asynccontextmanager
+    async def _noting(self) -> AsyncGenerator[None]:
+        """Note in the journal when the source was last heard: now and then, and at the end."""
+        noting = asyncio.create_task(self._note_often())
+        try:
+            yield
+        finally:
+            noting.cancel()
+            await asyncio.gather(noting, return_exceptions=True)
+            with suppress(Unavailable):
+                await self._note()
+
+    async def _note_often(self) -> None:
+        while True:
+            await asyncio.sleep(NOTE)
+            with suppress(Unavailable):
+                await self._note()
+
+    async def _note(self) -> None:
+        clock, heard = self.runtime.clock, self.status.heard
+        if heard is None or self.runtime.journal.trouble:
+            return
+        at = clock.now() - timedelta(seconds=clock.monotonic() - heard)
+        mark = {f"heard:{self.name}": at.isoformat()}
+        await self.runtime.journal.durably(lambda store: store.remember(**mark))
 
     async def _lookback(self) -> float:
         """Read back at least to when this source was last connected, so that nothing is skipped.

@@ -68,12 +68,14 @@ class Listening:
 
     `checkpoints` are those of its last deliveries; without any, it starts *lookback* seconds ago.
     It calls `heard(lag)` regularly, even without messages, to show that the broker still answers.
+    `connected` is when the source was last known to be connected before; None if it never was.
     """
 
     name: str
     checkpoints: Mapping[str, str]
     lookback: float
     heard: Callable[[int | None], None]
+    connected: datetime | None = None
 
 
 A = TypeVar("A", bound=ApprovalSettings)

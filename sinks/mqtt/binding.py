@@ -4,16 +4,19 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import Any, Self
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple, Self
 
 from cloudevents.core.formats.json import JSONFormat
 
-from bridge.plugins import CloudEvent, Format, Place, Unavailable, kind_of
+from bridge.plugins import CloudEvent, Format, Place, Unavailable, kind_of, marks_cloudevent
 from sinks.mqtt.settings import MqttSettings
 
 STRUCTURED = "application/cloudevents+json; charset=utf-8"
 HOUR = 3600
+RESUMED = 10.0
+"""How long after connecting messages count as given before, in seconds."""
+_BEHIND = 1.0
 _FORMAT = JSONFormat()
 _ANNOUNCED = frozenset({"scheduled", "updated"})
 _PENDING = _ANNOUNCED | {"started"}
@@ -22,6 +25,8 @@ _OF_PRESENCE = {"ContentType": "application/json", "PayloadFormatIndicator": 1}
 _CORRELATION = re.compile(r"([A-Za-z0-9._:-]{1,128})(?:/([0-9a-f]{64}))?")
 _ANY_STRUCTURED = "application/cloudevents"
 _SIGNING = "webhook-"
+_CONTENT_TYPE = "content-type"
+_OURS = "azure.scheduledevents."
 
 Headers = list[tuple[str, bytes]]
 
@@ -170,27 +175,42 @@ class Arrival:
     correlation: bytes | None = None
 
     @property
+    def is_structured(self) -> bool:
+        return (self.content_type or "").strip().lower().startswith(_ANY_STRUCTURED)
+
+    @property
     def is_binary(self) -> bool:
-        """Whether its user properties are all attributes of a CloudEvent."""
-        structured = (self.content_type or "").strip().lower().startswith(_ANY_STRUCTURED)
-        return not structured and any(name.lower() == "specversion" for name, _ in self.user)
+        """Whether its user properties show that it is a CloudEvent."""
+        return not self.is_structured and any(
+            marks_cloudevent(name) or (name.lower() == "type" and value.lower().startswith(_OURS))
+            for name, value in self.user
+        )
+
+    @property
+    def is_tombstone(self) -> bool:
+        """Whether it says nothing: it was published to clear a retained message."""
+        return not (self.payload or self.correlation is not None or self.is_binary)
 
 
 def headers_of(arrival: Arrival) -> Headers:
     """The headers as the bridge reads them; duplicates stay duplicates.
 
-    MQTT's binding gives attributes no prefix, so any user property could be one. They are
-    attributes only if one of them is `specversion`.
+    MQTT's binding gives attributes no prefix, and the Go SDK gives them one. The bridge decides
+    whether they are attributes. In structured mode they are not, only signatures count.
     """
     found: Headers = []
-    binary = arrival.is_binary
     if arrival.content_type is not None:
-        found.append(("content-type", arrival.content_type.encode()))
-    for name, value in arrival.user:
-        if name.lower().startswith(_SIGNING):
-            found.append((name.lower(), value.encode()))
-        elif binary:
-            found.append((f"ce_{name.lower()}", value.encode()))
+        found.append((_CONTENT_TYPE, arrival.content_type.encode()))
+    for spelled, value in arrival.user:
+        name = spelled.lower()
+        if name == _CONTENT_TYPE:
+            # Not MQTT's own: it counts only as a sign of a CloudEvent that has no other.
+            sign = value.strip().lower().startswith(_ANY_STRUCTURED)
+            wanted = sign and arrival.content_type is None and not arrival.is_binary
+        else:
+            wanted = not arrival.is_structured or name.startswith(_SIGNING)
+        if wanted:
+            found.append((name, value.encode()))
     return found
 
 
@@ -223,3 +243,55 @@ def _with_seen(payload: bytes, event_id: str, state: str) -> bytes:
     if str(said.get("eventId")).upper() != event_id.upper():
         return payload
     return f'{text[:-1]}, "seen": "{state}"}}'.encode()
+
+
+class LastHeard(NamedTuple):
+    """When a server was last heard, by the monotonic clock and by the wall clock."""
+
+    monotonic: float
+    wall: datetime
+
+    def moment(self, monotonic: float, wall: datetime) -> datetime:
+        """That moment by the present wall clock, which may have been set since.
+
+        The monotonic clock may stop while a machine is suspended, so the earlier one counts.
+        """
+        return min(self.wall, wall - timedelta(seconds=monotonic - self.monotonic))
+
+
+def away_since(
+    known: LastHeard | None,
+    noted: datetime | None,
+    *,
+    session_present: bool,
+    at: tuple[float, datetime],
+) -> datetime | None:
+    """Since when the server may have kept messages for us; None if it cannot have kept any.
+
+    After a restart, the journal has *noted* when the source was last connected. Without that, what
+    the session has may be of any age.
+    """
+    if known is not None:
+        return known.moment(*at)
+    if noted is not None:
+        return noted
+    return datetime.fromtimestamp(0, UTC) if session_present else None
+
+
+class Backlog:
+    """What a server kept while we were away: nobody says when it was published.
+
+    So all that arrives soon after connecting was given when the connection was lost, and so was
+    what waits behind it.
+    """
+
+    def __init__(self, since: datetime | None, connected: float) -> None:
+        self._since, self._until = since, connected + RESUMED
+
+    def given(self, arrived: float, now: float, *, more: bool) -> datetime | None:
+        """When to regard a message as given; None for its arrival. *more* wait behind it."""
+        if self._since is None or arrived > self._until:
+            return None
+        if more:
+            self._until = max(self._until, now + _BEHIND)
+        return self._since

@@ -46,10 +46,16 @@ class Reading(Client):
 
     largest = 65536
     """How many bytes of a packet are kept; the rest is skipped."""
+    last_packet = 0.0
+    """When the server sent its last packet, by the monotonic clock."""
 
     def overdue(self) -> float:
         """Seconds since the server should have answered, by the keep-alive that it chose."""
         return time.monotonic() - self._last_bytes_received - self.keepalive
+
+    def _packet_handle(self) -> MQTTErrorCode:
+        self.last_packet = time.monotonic()
+        return super()._packet_handle()
 
     def _packet_read(self) -> MQTTErrorCode:
         if not self._in_packet["packet"]:

@@ -5,10 +5,12 @@ The server keeps the client's session, and sends no more than the client can han
 
 import asyncio
 import threading
+import time
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
@@ -24,7 +26,7 @@ from bridge.plugins import (
     SinkSettings,
     Unavailable,
 )
-from sinks.mqtt.binding import Arrival, body_of, headers_of
+from sinks.mqtt.binding import Arrival, Backlog, LastHeard, away_since, body_of, headers_of
 from sinks.mqtt.client import Client
 from sinks.mqtt.connection import Connector, make_connector
 from sinks.mqtt.errors import SLOW, subscription_refused
@@ -41,7 +43,11 @@ LARGEST = 256 * 1024
 the largest approval."""
 PROBE = 5.0
 """How often to check whether the server still answers, in seconds."""
+TOMBSTONE = "tombstone"
+"""Why an empty message is not read: it clears a retained one, and says nothing else."""
 _LOOK = 0.1
+LAST_HEARD: dict[str, LastHeard] = {}
+"""Of each source's last connection in this process."""
 
 
 class MqttApprovals(Connection, ApprovalSettings):
@@ -98,11 +104,13 @@ async def listen(
         connector, place.fill(settings.topic), int(settings.session_expiry), signed=signed
     )
     try:
-        await subscription.start()
+        await subscription.start(listening)
         async with aclosing(subscription.deliveries(listening)) as deliveries:
             yield deliveries
     finally:
         await subscription.stop()
+        if (heard := subscription.last_heard()) is not None:
+            LAST_HEARD[listening.name] = heard
 
 
 def name_listener(settings: MqttApprovals, place: Place) -> str:
@@ -125,6 +133,11 @@ class Receiver(Client):
 
     def make_room(self) -> None:
         self._room.release()
+
+    @property
+    def last_packet(self) -> float:
+        """When the server sent its last packet, by the monotonic clock."""
+        return self._network.last_packet
 
     def answers(self) -> bool:
         """Whether the server answers as often as it should."""
@@ -164,15 +177,20 @@ class Subscription:
         terms = Terms(clean=False, expiry=expiry, receive_maximum=WINDOW, largest=LARGEST)
         self._receiver = Receiver(connector, terms)
         self._asking: asyncio.Task[None] | None = None
+        self._backlog: Backlog | None = None
 
-    async def start(self) -> None:
+    async def start(self, listening: Listening) -> None:
         """Raises `Unavailable` when the broker refuses us, or the topic.
 
         Messages of the session come first, and may have to be taken before the answer to our
         subscription can be read. Then `deliveries` checks the answer.
         """
         receiver = self._receiver
-        await receiver.connect()
+        greeting = await receiver.connect()
+        present, now = greeting.session_present, time.monotonic()
+        known, at = LAST_HEARD.get(listening.name), (now, datetime.now(UTC))
+        since = away_since(known, listening.connected, session_present=present, at=at)
+        self._backlog = Backlog(since, now)
         # Each time: the topic of the session may be an old one.
         self._asking = asyncio.create_task(subscribe(receiver, self._connector, self._topic))
         self._asking.add_done_callback(lambda _: receiver.news.set())
@@ -190,6 +208,13 @@ class Subscription:
             self._asking.cancel()
             await asyncio.gather(self._asking, return_exceptions=True)
         await self._receiver.close()
+
+    def last_heard(self) -> LastHeard | None:
+        """When the server was last heard in this connection; None if there was none."""
+        if self._backlog is None:
+            return None
+        heard, now = self._receiver.last_packet, time.monotonic()
+        return LastHeard(heard, datetime.now(UTC) - timedelta(seconds=now - heard))
 
     async def deliveries(self, listening: Listening) -> AsyncGenerator[Delivery]:
         """Never ends. Raises `Unavailable` when the connection is gone and all is taken."""
@@ -223,8 +248,15 @@ class Subscription:
             body=body_of(arrival, signed=self._signed),
             headers=headers_of(arrival),
             ack=partial(self._acknowledge, message),
-            unread=self._unread(message),
+            unread=self._unread(message) or (TOMBSTONE if arrival.is_tombstone else None),
+            recorded=self._given(message),
         )
+
+    def _given(self, message: MQTTMessage) -> datetime | None:
+        if self._backlog is None:
+            return None
+        more = bool(self._receiver.arrived)
+        return self._backlog.given(message.timestamp, time.monotonic(), more=more)
 
     async def _acknowledge(self, message: MQTTMessage) -> None:
         """Without a connection it comes again; the journal recognizes it."""

@@ -7,6 +7,7 @@ import threading
 import time
 import uuid
 from collections.abc import AsyncGenerator, Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from support.tcp_proxy import TcpProxy, tcp_proxied
 from support.until import until
 
 from bridge.plugins import Listening, Place, Unavailable
-from sinks.mqtt import source
+from sinks.mqtt import binding, source
 from sinks.mqtt.connection import make_connector
 from sinks.mqtt.network import Terms
 from sinks.mqtt.source import MqttApprovals, listen
@@ -99,6 +100,50 @@ async def test_much_that_waited_does_not_keep_the_answer_to_the_subscription_bac
     assert await intake.session(count) == [b"%d" % number for number in range(count)]
 
 
+async def test_what_was_published_while_the_bridge_was_away_is_as_old_as_the_loss(
+    mosquitto, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(binding, "RESUMED", 1.0)
+    topic = new_topic()
+    intake = SourceReader(approvals_from(mosquitto, topic))
+    before = datetime.now(UTC)
+    async with intake.open() as deliveries:
+        await mosquitto_pub(mosquitto, topic, b"live")
+        (live,) = await intake.take(deliveries, 1)
+    lost = datetime.now(UTC)
+    await mosquitto_pub(mosquitto, topic, b"while it was away")
+    async with intake.open() as deliveries:
+        (waited,) = await intake.take(deliveries, 1)
+        await asyncio.sleep(1.1)
+        await mosquitto_pub(mosquitto, topic, b"live again")
+        (again,) = await intake.take(deliveries, 1)
+    assert (live.recorded, again.recorded) == (None, None)
+    assert waited.recorded is not None
+    assert before <= waited.recorded <= lost
+
+
+async def test_after_a_restart_the_journal_says_since_when_the_bridge_was_away(mosquitto):
+    topic, noted = new_topic(), datetime.now(UTC) - timedelta(minutes=5)
+    intake = SourceReader(approvals_from(mosquitto, topic))
+    assert await intake.session(0) == []
+    await mosquitto_pub(mosquitto, topic, b"1")
+    for connected in (noted, None):
+        source.LAST_HEARD.pop(intake.name)
+        intake.connected = connected
+        async with intake.open() as deliveries:
+            delivery = await anext(deliveries)
+        assert delivery.recorded == (connected or datetime.fromtimestamp(0, UTC))
+
+
+async def test_a_retained_message_that_is_cleared_is_a_tombstone(mosquitto):
+    topic = new_topic()
+    intake = SourceReader(approvals_from(mosquitto, topic))
+    async with intake.open() as deliveries:
+        await mosquitto_pub(mosquitto, topic, b"", "-r")
+        (cleared,) = await intake.take(deliveries, 1)
+    assert (cleared.body, cleared.unread) == (b"", "tombstone")
+
+
 async def test_properties_come_as_headers(mosquitto):
     topic = new_topic()
     intake = SourceReader(approvals_from(mosquitto, topic))
@@ -111,8 +156,8 @@ async def test_properties_come_as_headers(mosquitto):
         first, second, third = await intake.take(deliveries, 3)
     assert first.headers == [
         ("content-type", b"application/json"),
-        ("ce_specversion", b"1.0"),
-        ("ce_id", b"7"),
+        ("specversion", b"1.0"),
+        ("id", b"7"),
         ("webhook-id", b"m"),
     ]
     assert second.body == b'{"eventId": "ABC-1"}'

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 from uuid import uuid4
 
@@ -23,11 +24,13 @@ class SourceReader:
     checkpoints: dict[str, str] = field(default_factory=dict)
     heard: list[int | None] = field(default_factory=list)
     name: str = field(default_factory=lambda: f"source-{uuid4()}")
+    connected: datetime | None = None
 
     @contextlib.asynccontextmanager
     async def open(self) -> AsyncGenerator[AsyncIterator[Delivery]]:
         plugin: Any = find_approvals(self.settings.type)
-        asked = Listening(self.name, dict(self.checkpoints), self.lookback, self.heard.append)
+        kept, heard = dict(self.checkpoints), self.heard.append
+        asked = Listening(self.name, kept, self.lookback, heard, self.connected)
         async with plugin.open(self.settings, PLACE, asked) as deliveries:
             yield deliveries
 

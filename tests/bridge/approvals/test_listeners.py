@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, ClassVar, Literal
 
@@ -17,6 +18,7 @@ import bridge.approvals.listeners
 from bridge.approvals.listeners import Listeners
 from bridge.common.errors import Unavailable
 from bridge.journal.cursors import checkpoints
+from bridge.journal.store import moment
 from bridge.journal.votes import votes
 from bridge.plugins import ApprovalPlugin, ApprovalSettings, Delivery
 
@@ -264,3 +266,61 @@ async def near(made, voting, radio):
         await voting.poll()
         await until(lambda: len(radio.entered) == 2, patience=20)
         assert voting.runtime.status.listeners["bus"].error is None
+
+
+# --- since when a source was away ----------------------------------------------------------------
+
+
+async def noted(voting) -> datetime | None:
+    return moment(await voting.journal.run(lambda store: store.recall("heard:bus")))
+
+
+async def test_a_source_learns_when_it_was_last_connected(voting, radio):
+    """Also after a kill: the journal is told while the source is connected, and at its end."""
+    async with listening(voting):
+        await until(lambda: radio.entered)
+        radio.air.put_nowait(Unavailable("the mast fell"))
+        await until(lambda: len(radio.entered) == 2)
+    first, second = (one.connected for one in radio.entered)
+    assert first is None
+    ended = await noted(voting)
+    assert second is not None
+    assert ended is not None
+    assert second <= ended <= voting.clock.now()
+
+
+async def test_while_a_source_is_connected_the_journal_is_told_again_and_again(
+    voting, radio, monkeypatch
+):
+    monkeypatch.setattr(bridge.approvals.listeners, "NOTE", 0.01)
+    async with listening(voting):
+        await until(lambda: radio.entered)
+        times = set()
+
+        async def noted_thrice() -> bool:
+            radio.entered[0].heard(None)
+            times.add(await noted(voting))
+            return len(times - {None}) >= 3
+
+        while not await noted_thrice():
+            await asyncio.sleep(0.01)
+
+
+async def test_a_silent_source_was_connected_when_it_was_last_heard(voting, radio):
+    async with listening(voting):
+        await until(lambda: radio.entered)
+        before = voting.clock.now()
+        voting.clock.ahead += timedelta(minutes=1)
+    ended = await noted(voting)
+    assert ended is not None
+    assert ended <= before + timedelta(seconds=1)
+
+
+async def test_without_a_note_the_start_of_the_last_connection_counts(voting, radio):
+    """The release before noted only that."""
+    began = datetime.now(UTC) - timedelta(hours=1)
+    mark = {"listened:bus": str(began.timestamp())}
+    await voting.journal.run(lambda store: store.remember(**mark))
+    async with listening(voting):
+        await until(lambda: radio.entered)
+    assert radio.entered[0].connected == began

@@ -1,11 +1,12 @@
 """What the reader of approvals makes of an MQTT message."""
 
 import json
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from bridge.policy.message import APPROVE, MalformedApproval, NotForUs, read
-from sinks.mqtt.binding import Arrival, body_of, headers_of
+from sinks.mqtt.binding import Arrival, Backlog, LastHeard, away_since, body_of, headers_of
 
 EVENT = "602D9444-D2CD-49C7-8624-8643E7171297"
 BODY = json.dumps({"eventId": EVENT, "approver": "orders"}).encode()
@@ -47,10 +48,53 @@ def test_in_structured_mode_the_payload_counts_and_user_properties_do_not():
     assert said(arrival).id == "1"
 
 
-def test_user_properties_without_a_specversion_are_not_attributes():
-    user = [("id", "7"), ("type", "azure.scheduledevents.started.v1"), ("trace", "x")]
-    assert headers_of(Arrival(BODY, None, user)) == []
+def test_user_properties_without_a_sign_of_a_cloudevent_are_not_attributes():
+    user = [("id", "7"), ("type", "com.example"), ("trace", "x"), ("trace", "y")]
     assert said(Arrival(BODY, None, user)).id.startswith("sha256-")
+
+
+GO = [(f"ce-{name}", value) for name, value in ATTRIBUTES]
+
+
+def test_the_go_sdk_writes_attributes_with_a_prefix_and_the_content_type_among_them():
+    user = [*GO, ("Content-Type", "application/json")]
+    approval = said(Arrival(BODY, None, user))
+    assert (approval.key, approval.id, approval.approver) == ("/orders\x1f1", "1", "orders")
+
+
+@pytest.mark.parametrize(
+    "user",
+    [GO[:3], GO[3:], [("ce_id", "1")], [("SpecVersion", "0.3")], [("spec_version", "1.0")],
+     [("cloudEventsVersion", "0.1")], [("type", APPROVE)]],
+    ids=str,
+)  # fmt: skip
+def test_what_has_a_sign_of_a_cloudevent_is_never_plain_json(user):
+    with pytest.raises(MalformedApproval):
+        said(Arrival(BODY, None, user))
+    with pytest.raises(MalformedApproval):
+        said(Arrival(b"", None, user, EVENT.encode()))
+
+
+@pytest.mark.parametrize("name", ["ce-type", "ce_type", "type"])
+def test_a_scheduled_event_is_never_an_approval(name):
+    with pytest.raises(NotForUs):
+        said(Arrival(BODY, None, [*GO[:3], (name, "azure.scheduledevents.scheduled.v1")]))
+    with pytest.raises(NotForUs):
+        said(Arrival(BODY, None, [(name, "azure.scheduledevents.scheduled.v1")]))
+
+
+def test_a_content_type_among_the_user_properties_is_a_sign_too():
+    user = [("content-type", "application/cloudevents+json")]
+    with pytest.raises(MalformedApproval):
+        said(Arrival(BODY, None, user))
+
+
+def test_an_empty_message_that_answers_nothing_is_a_tombstone():
+    assert Arrival(b"").is_tombstone
+    assert Arrival(b"", "application/json", [("trace", "x")]).is_tombstone
+    assert not Arrival(b"{}").is_tombstone
+    assert not Arrival(b"", correlation=EVENT.encode()).is_tombstone
+    assert not Arrival(b"", None, GO[:1]).is_tombstone
 
 
 def test_a_user_property_is_not_the_content_type():
@@ -152,3 +196,56 @@ def test_nothing_else_is_completed_from_correlation_data(arrival: Arrival):
 def test_where_a_signature_is_needed_an_empty_answer_approves_nothing():
     with pytest.raises(MalformedApproval):
         said(Arrival(b"", correlation=EVENT.encode()), signed=True)
+
+
+NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
+LATER = NOON + timedelta(minutes=5)
+
+
+def test_messages_soon_after_a_reconnect_were_given_before_the_connection_was_lost():
+    backlog = Backlog(NOON, connected=100.0)
+    assert backlog.given(101.0, 101.0, more=False) == NOON
+    assert backlog.given(109.9, 110.5, more=False) == NOON
+    assert backlog.given(110.1, 110.1, more=False) is None
+
+
+def test_a_backlog_ends_when_nothing_waits_behind_a_message():
+    """A large one takes longer than ten seconds, and its last messages are as old as the first."""
+    backlog = Backlog(NOON, connected=100.0)
+    for second in range(1, 30):
+        assert backlog.given(100.0 + second, 100.0 + second, more=True) == NOON
+    assert backlog.given(129.5, 129.5, more=False) == NOON
+    assert backlog.given(131.5, 131.5, more=False) is None
+    assert backlog.given(131.6, 131.6, more=True) is None
+
+
+def test_without_an_absence_messages_are_given_when_they_arrive():
+    assert Backlog(None, connected=100.0).given(100.0, 100.0, more=True) is None
+
+
+@pytest.mark.parametrize(
+    ("heard", "wall", "moment"),
+    [
+        (40.0, NOON + timedelta(seconds=240), NOON + timedelta(seconds=240)),
+        (40.0, LATER + timedelta(hours=1), NOON + timedelta(seconds=240)),
+        (90.0, NOON, NOON),
+    ],
+    ids=["the clocks agree", "the clock was set back", "the machine was suspended"],
+)
+def test_the_earlier_of_two_clocks_says_when_the_server_was_last_heard(heard, wall, moment):
+    assert LastHeard(heard, wall).moment(100.0, LATER) == moment
+
+
+@pytest.mark.parametrize(
+    ("known", "noted", "session", "since"),
+    [
+        (LastHeard(40.0, NOON), LATER, False, NOON),
+        (None, LATER, False, LATER),
+        (None, LATER, True, LATER),
+        (None, None, False, None),
+        (None, None, True, datetime.fromtimestamp(0, UTC)),
+    ],
+    ids=["reconnect", "restart", "restart with a session", "first start", "lost journal"],
+)
+def test_since_when_the_server_may_have_kept_messages(known, noted, session, since):
+    assert away_since(known, noted, session_present=session, at=(100.0, LATER)) == since
