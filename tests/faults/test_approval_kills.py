@@ -103,6 +103,45 @@ async def test_a_kill_around_the_post_grants_once(tmp_path):
     await every(tmp_path, "around_post", range(1, 4))
 
 
+# --- messages without an id ----------------------------------------------------------------------
+
+
+async def changed_mind(folder: Path, number: int) -> None:
+    """Hold, release and hold again in equal words: the place of each tells them apart."""
+    approvals = {
+        "from": {"bus": {"type": "tail", "trust": "transport", "path": str(folder / "approvals")}},
+        "require": "any",
+    }
+    async with stage(folder, approvals=approvals, quick=True) as at:
+        topic(at).touch()
+        at.world.create(name="kept", type="Reboot", notice="1h", resources=["vm-0", "vm-1"])
+        for decision in ("hold", "release", "hold"):
+            says(at, approver="orders", decision=decision)
+        says(at, approver="billing")
+        await at.start(faults={**SOURCE, "around_ballot": number})
+        await until(lambda: at.dead, "its death")
+        await at.start(faults=SOURCE)
+        await until(lambda: is_read(at), "all to be read after all")
+        with closing(sqlite3.connect(at.journal)) as journal:
+            votes = journal.execute("SELECT approver, body FROM vote ORDER BY approver").fetchall()
+        cast = [(who, json.loads(body)["decision"]) for who, body in votes]
+        assert cast == [("billing", "approve"), ("orders", "hold")]
+        assert [one for one in at.simulator.truth if one["what"] == "approval"] == []
+
+
+def is_read(at: Stage) -> bool:
+    with closing(sqlite3.connect(at.journal)) as journal:
+        found = journal.execute("SELECT value FROM checkpoint").fetchall()
+    return found == [(str(topic(at).stat().st_size),)]
+
+
+@pytest.mark.timeout(120)
+async def test_a_kill_between_hold_release_and_hold_loses_none_of_them(tmp_path):
+    async with asyncio.TaskGroup() as group:
+        for number in range(1, 9):
+            group.create_task(changed_mind(tmp_path / f"{number}", number))
+
+
 # --- sent over the control socket ----------------------------------------------------------------
 
 

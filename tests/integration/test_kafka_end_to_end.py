@@ -67,6 +67,7 @@ async def test_poison_is_passed_once_and_never_again(kafka: Broker, tmp_path: Pa
             await votes.write(body)
         event = announce(at, "reboot", started_for="10m")
         await at.start()
+        await events.until_told("scheduled")
         await votes.write({"eventId": event})
         await events.until_told("approval.granted")
         assert checkpoints(at) == {f"{votes.name}/0": str(len(POISON) + 1)}

@@ -79,8 +79,9 @@ async def test_an_approval_that_waited_and_survived_two_kills_is_acted_on_once(
     ):
         await at.start()
         await at.until_said("approvals.connected")
-        assert await at.stop() == 0
         event = announce(at, "reboot", started_for="10m")
+        await until_told(found, "scheduled", of=event)
+        assert await at.stop() == 0
         await mosquitto_pub(
             mosquitto, approvals_topic(root), {"eventId": event, "approver": "orders"}
         )

@@ -71,6 +71,7 @@ async def follow(
             yield Delivery(
                 line.rstrip(b"\n"),
                 position=position,
+                log=f"{listening.name}@{settings.path}",
                 ack=ack_of(offset),
                 checkpoint=("offset", str(offset)),
             )
