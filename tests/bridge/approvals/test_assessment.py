@@ -105,8 +105,9 @@ async def test_a_later_vote_of_the_same_voter_replaces_the_earlier_one(two):
 
 async def test_an_older_offset_never_replaces_a_newer_one(two):
     bridge = await two.bridge(**EACH)
-    await bridge.hear(event_id(two), resource="vm-0", decision="hold", _position="t/0/9")
-    await bridge.hear(event_id(two), resource="vm-0", _position="t/0/8")
+    for offset, decision in ((9, "hold"), (8, "approve")):
+        place = {"_position": f"t/0/{offset}", "_log": "bus@cluster/t/0"}
+        await bridge.hear(event_id(two), resource="vm-0", decision=decision, **place)
     assert [vote.decision for vote in await cast_votes(bridge, event_id(two))] == ["hold"]
     assert counted(bridge, "dropped", "older") == 1
 

@@ -220,14 +220,19 @@ async def test_an_older_signature_never_replaces_a_newer_one(two):
     assert counted(bridge, "dropped", "older") == 1
 
 
-@pytest.mark.parametrize(("said", "between"), [("hold", "approve"), ("approve", "hold")])
-async def test_a_signature_older_than_the_latest_vote_comes_too_late(two, said, between):
+@pytest.mark.parametrize(
+    ("said", "between", "stands"),
+    [("hold", "approve", "hold"), ("hold", "release", "hold"), ("approve", "hold", "hold")],
+)
+async def test_a_signature_older_than_the_latest_vote_comes_too_late_unless_it_holds(
+    two, said, between, stands
+):
     bridge = await two.bridge(allow=BOTH, dry_run=True)
     await born_earlier(bridge)
     for name, age, decision in (("w-1", 30, said), ("w-2", 10, said), ("w-3", 20, between)):
         message = ORDERS.delivery(event_id(two), name=name, age=age, decision=decision)
         await bridge.intake.take(message, "bus", must_sign=True)
-    assert [vote.decision for vote in await cast_votes(bridge, event_id(two))] == [said]
+    assert [vote.decision for vote in await cast_votes(bridge, event_id(two))] == [stands]
 
 
 async def test_keys_are_written_with_the_vote(two):

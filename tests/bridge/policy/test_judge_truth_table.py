@@ -221,6 +221,8 @@ def test_in_one_log_the_last_vote_counts_in_any_order_of_arrival(said):
         replace(
             as_vote(given(Said(0, EVENT.event_id, "orders", what, "vm-0"), NOON), EVENT, 1, NOON),
             position=f"t/0/{offset}",
+            log="bus@cluster/t/0",
+            recorded=NOON + SECOND * offset,
         )
         for offset, what in enumerate(said)
     ]
