@@ -72,7 +72,10 @@ class Listener:
     async def _connected(self) -> datetime | None:
         """When this source was last known to be connected; the release before noted its start."""
         mark, started = await self.runtime.journal.run(
-            lambda store: (store.recall(f"heard:{self.name}"), store.recall(f"listened:{self.name}"))
+            lambda store: (
+                store.recall(f"heard:{self.name}"),
+                store.recall(f"listened:{self.name}"),
+            )
         )
         if mark is None and started is not None:
             return datetime.fromtimestamp(float(started), UTC)

@@ -23,6 +23,7 @@ DROPPED = (
     "not-an-approval",
     "retained",
     "other-topic",
+    "tombstone",
 )
 """Why a message is only counted."""
 _LOG_STRAYS = 60.0

@@ -103,7 +103,7 @@ async def test_records_of_kcat_come_with_headers_a_position_and_a_checkpoint(kaf
         headers=[("content-type", b"application/json")],
         position=f"{topic}/0/0",
         checkpoint=(f"{cluster}/{topic}/0", f"1@{stamp}"),
-        log=f"bus@{cluster}/{topic}/0",
+        log=f"{intake.name}@{cluster}/{topic}/0",
         recorded=delivery.recorded,
     )
 

@@ -145,7 +145,10 @@ async def test_a_record_time_in_the_future_is_not_used(two):
     """Producers may set it, and could claim to have seen what comes."""
     bridge = await two.bridge(**EACH)
     now = bridge.clock.now()
-    for name, recorded in (("past", now - timedelta(hours=1)), ("future", now + timedelta(hours=1))):
+    for name, recorded in (
+        ("past", now - timedelta(hours=1)),
+        ("future", now + timedelta(hours=1)),
+    ):
         place = placed(name, 0, recorded)
         await bridge.hear(event_id(two), approver=name, decision="hold", **place)
     found = {vote.approver: vote.recorded for vote in await cast_votes(bridge, event_id(two))}

@@ -38,8 +38,18 @@ def test_a_slip_is_one_in_both_directions(one, other):
 
 @pytest.mark.parametrize(
     "name",
-    ["specversion", "SPECVERSION", "spec_version", "ce-id", "CE_anything", "cloudEventsVersion"]
-    + ["cloudEvents:specversion", "cloudevents_specversion", "specificationVersion", "specverison"],
+    [
+        "specversion",
+        "SPECVERSION",
+        "spec_version",
+        "ce-id",
+        "CE_anything",
+        "cloudEventsVersion",
+        "cloudEvents:specversion",
+        "cloudevents_specversion",
+        "specificationVersion",
+        "specverison",
+    ],
 )
 def test_any_spelling_of_specversion_and_any_prefix_mark_a_cloudevent(name):
     assert marks_cloudevent(name)

@@ -35,7 +35,9 @@ def test_a_header_that_is_signed_is_never_an_attribute():
 
 
 def test_only_some_headers_matter():
-    assert all(matters(name) for name in ("Content-Type", "ce-x", "webhook-id", "id", "Spec-Version"))
+    assert all(
+        matters(name) for name in ("Content-Type", "ce-x", "webhook-id", "id", "Spec-Version")
+    )
     assert not any(matters(name) for name in ("authorization", "cookie", "x-ce-id", "accept"))
 
 

@@ -320,7 +320,11 @@ WRONG: list[tuple[Any, Sequence[tuple[str, bytes]], str]] = [
     ({"StartRequests": [{"EventId": "a", "decision": "hold"}]}, (), "beside StartRequests"),
     ({"StartRequests": [{"EventId": "a", "Decision": "hold"}]}, (), "beside StartRequests"),
     ({"StartRequests": [{"EventId": "a", "Resource": "vm-0"}]}, (), "beside StartRequests"),
-    ({"StartRequests": [{"EventId": "a"}, {"EventId": "b", "note": 1}]}, (), "beside StartRequests"),
+    (
+        {"StartRequests": [{"EventId": "a"}, {"EventId": "b", "note": 1}]},
+        (),
+        "beside StartRequests",
+    ),
     ({**SAID, "decision": ""}, (), "decision is empty"),
     ({**SAID, "resource": ""}, (), "resource is empty"),
     ({**SAID, "seen": ""}, (), "seen is empty"),

@@ -57,7 +57,9 @@ def test_other_unknown_fields_are_ignored(more):
 
 
 def test_the_answer_says_what_was_probably_meant():
-    assert misread({"Resource": "vm-0"}) == "the field 'Resource' is unknown; did you mean resource?"
+    assert (
+        misread({"Resource": "vm-0"}) == "the field 'Resource' is unknown; did you mean resource?"
+    )
     assert misread({"action": "hold"}) == (
         "the field 'action' is unknown, and says approve, hold or release; only decision may"
     )
@@ -68,7 +70,9 @@ def test_the_attributes_of_a_cloudevent_are_no_place_for_a_decision(more):
     assert misread_attribute(more)
 
 
-@pytest.mark.parametrize("more", [{"source": "/r"}, {"subject": "hold"}, {"traceparent": "x"}, {"data": "hold"}])
+@pytest.mark.parametrize(
+    "more", [{"source": "/r"}, {"subject": "hold"}, {"traceparent": "x"}, {"data": "hold"}]
+)
 def test_other_attributes_are_ignored(more):
     assert misread_attribute(more) is None
 
