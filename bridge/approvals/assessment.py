@@ -168,6 +168,8 @@ class Assessor:
     async def cast(self, vote: Vote, known: Tracked, now: datetime) -> Assessment:
         """Count a vote, unless it changes nothing or comes too late."""
         event = (vote.event_key, vote.life)
+        if vote.decision == "approve" and self.runtime.rules.dry_run:
+            vote = replace(vote, dry_run=True)
         if not vote.verified and await self.runtime.journal.run(
             lambda store: is_crowded(store, vote, MOST_UNVERIFIED)
         ):

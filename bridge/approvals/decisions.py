@@ -11,13 +11,14 @@ from bridge.approvals.intake import Intake
 from bridge.approvals.outcomes import Outcome, cause_of
 from bridge.approvals.publisher import Publisher
 from bridge.approvals.start_requests import StartRequests
+from bridge.core.cloudevent import CloudEvent
 from bridge.core.model import STARTED
 from bridge.core.state import State, Tracked
 from bridge.journal.drills import open_to_votes
 from bridge.journal.grants import EventLife, GrantState, undecided, withdraw
 from bridge.journal.votes import forget, lapse, votes
-from bridge.policy.judge import judge
-from bridge.policy.votes import AUTO, Vote, lapsed
+from bridge.policy.judge import AFTER_DRY_RUN, ends_with_dry_run, judge
+from bridge.policy.votes import AUTO, Vote, lapses
 from bridge.runtime.runtime import Runtime
 
 KEPT = timedelta(days=7)
@@ -101,36 +102,37 @@ class Decisions:
         return None
 
     async def _lapse(self, known: Tracked, cast: Sequence[Vote]) -> list[Vote]:
-        """Drop votes on an event that has since changed; the leading bridge publishes that."""
-        gone = [vote for vote in cast if lapsed(vote, known.event)]
-        if not gone:
-            return list(cast)
-        now, policy = self.runtime.clock.now(), str(self.runtime.rules.require)
-        said = [
-            one
-            for vote in gone
-            if vote.via != AUTO
-            for one in self.publisher.answer(
-                Outcome(
-                    "refused",
-                    vote.event_key,
-                    cause_of(vote),
-                    known,
-                    policy=policy,
-                    reason="superseded",
-                    detail=_WORSE,
-                ),
-                known,
-                now,
-                local=vote.local,
-                counted=True,
-            )
-        ]
-        await self.runtime.journal.durably(
-            lambda store: lapse(store, gone, said, self.runtime.clock.timestamp())
+        """Drop approvals that no longer count; the leading bridge publishes that."""
+        has_lapsed, rules = lapses(known.event), self.runtime.rules
+        gone, standing = list[tuple[Vote, str]](), list[Vote]()
+        for vote in cast:
+            if has_lapsed(vote):
+                gone.append((vote, _WORSE))
+            elif ends_with_dry_run(vote, rules):
+                gone.append((vote, AFTER_DRY_RUN))
+            else:
+                standing.append(vote)
+        if gone:
+            said = [one for vote, why in gone for one in self._superseded(vote, why, known)]
+            dropped, now = [vote for vote, _ in gone], self.runtime.clock.timestamp()
+            await self.runtime.journal.durably(lambda store: lapse(store, dropped, said, now))
+            self.runtime.journal.announce()
+        return standing
+
+    def _superseded(self, vote: Vote, why: str, known: Tracked) -> list[CloudEvent]:
+        if vote.via == AUTO:
+            return []
+        told = Outcome(
+            "refused",
+            vote.event_key,
+            cause_of(vote),
+            known,
+            policy=str(self.runtime.rules.require),
+            reason="superseded",
+            detail=why,
         )
-        self.runtime.journal.announce()
-        return [vote for vote in cast if vote not in gone]
+        now = self.runtime.clock.now()
+        return self.publisher.answer(told, known, now, local=vote.local, counted=True)
 
     def _has_come(self, turn: datetime, event: EventLife) -> bool:
         """Whether we act now; not before the wait after the last failure is over."""

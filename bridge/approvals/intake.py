@@ -215,6 +215,7 @@ class Intake:
                 local,
                 delivery.log,
                 _past(delivery.recorded, max(now, now - self.assessor.ahead)),
+                self.runtime.rules.dry_run,
             )
             key = (given.seen_as, approval.event_key)
             if not await journal.run(lambda store, key=key: seen(store, *key)):  # type: ignore[misc]  # mypy cannot infer a lambda's default

@@ -109,11 +109,29 @@ def certified(allow: Sequence[Allow], subject: str) -> str | None:
     return subject if listed else None
 
 
-def denied(allow: Sequence[Allow], vote: Vote, event: ScheduledEvent) -> Refusal | None:
+class Coverage:
+    """Which globs match all VMs of an event; found once for all votes that need it."""
+
+    def __init__(self, event: ScheduledEvent) -> None:
+        self.event = event
+        self._found: dict[tuple[str, ...], bool] = {}
+
+    def of(self, globs: tuple[str, ...]) -> bool:
+        if globs not in self._found:
+            self._found[globs] = all(matches(one, globs) for one in self.event.resources)
+        return self._found[globs]
+
+
+def denied(
+    allow: Sequence[Allow], vote: Vote, event: ScheduledEvent, coverage: Coverage | None = None
+) -> Refusal | None:
     """Why that approver may not cast this vote on *event*; without entries, everyone may."""
     if not allow or vote.via in _TRUSTED:
         return None
-    objections = [_objection(rule, vote, event) for rule in allow if rule.approver == vote.approver]
+    coverage = coverage or Coverage(event)
+    objections = [
+        _objection(rule, vote, coverage) for rule in allow if rule.approver == vote.approver
+    ]
     if not objections:
         return Refusal("unauthorized", f"{vote.approver} is not in approvals.allow{_remedy(vote)}")
     if None in objections:
@@ -128,29 +146,36 @@ def _remedy(vote: Vote) -> str:
     return f"; add {{approver: {vote.approver}, via: control}} to it, or sign the vote"
 
 
-def speaks_for_all(allow: Iterable[Allow], vote: Vote, event: ScheduledEvent) -> bool:
+def speaks_for_all(
+    allow: Iterable[Allow], vote: Vote, event: ScheduledEvent, coverage: Coverage | None = None
+) -> bool:
     """Whether a vote without a resource counts for every VM of *event*."""
+    coverage = coverage or Coverage(event)
     return any(
         rule.all_resources
         and rule.approver == vote.approver
-        and _objection(rule, vote, event) is None
+        and _objection(rule, vote, coverage) is None
         for rule in allow
     )
 
 
-def _objection(rule: Allow, vote: Vote, event: ScheduledEvent) -> str | None:
+def _objection(rule: Allow, vote: Vote, coverage: Coverage) -> str | None:
     if rule.proves and not vote.verified:
         return "must vote with its key, token or certificate, and this vote has none of them"
     if rule.via is not None and rule.via != vote.via:
         return f"may not vote via {vote.via}"
     if vote.decision not in rule.decisions:
         return f"may not vote {vote.decision}"
-    if rule.event_types is not None and not matches(event.event_type, rule.event_types):
-        return f"may not vote on {event.event_type}"
-    spoken_for = [vote.resource] if vote.resource else event.resources
-    if rule.resources is not None and not all(matches(one, rule.resources) for one in spoken_for):
+    kind = coverage.event.event_type
+    if rule.event_types is not None and not matches(kind, rule.event_types):
+        return f"may not vote on {kind}"
+    if rule.resources is not None and not _covers(rule.resources, vote, coverage):
         return "may not vote for every VM that this vote covers"
     return None
+
+
+def _covers(globs: tuple[str, ...], vote: Vote, coverage: Coverage) -> bool:
+    return matches(vote.resource, globs) if vote.resource else coverage.of(globs)
 
 
 def matches(name: str, globs: Iterable[str]) -> bool:

@@ -1,15 +1,17 @@
 """Votes, rules and time: whether a scheduled event may start early, and who tells Azure."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal
 
 from bridge.core.model import STARTED, ScheduledEvent
-from bridge.policy.allow import Allow, denied, speaks_for_all
+from bridge.policy.allow import Allow, Coverage, denied, speaks_for_all
 from bridge.policy.auto import Auto, chosen
 from bridge.policy.require import Require, tally, uncounted
-from bridge.policy.votes import AUTO, Announced, Given, Refusal, Vote, lapsed
+from bridge.policy.votes import AUTO, Announced, Given, Refusal, Vote, lapses
+
+AFTER_DRY_RUN = "it was given in a dry run, and the dry run has ended"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +54,16 @@ def objection(given: Given, vote: Vote, event: ScheduledEvent, rules: Rules) -> 
         return Refusal("unauthorized", why)
     if (refusal := denied(rules.allow, vote, event)) is not None:
         return refusal
+    return _too_late(vote, event, rules) or _for_nothing(vote, event, rules)
+
+
+def _too_late(vote: Vote, event: ScheduledEvent, rules: Rules) -> Refusal | None:
     if event.status == STARTED:
         return Refusal("expired", "the scheduled event has already started")
+    return Refusal("superseded", AFTER_DRY_RUN) if ends_with_dry_run(vote, rules) else None
+
+
+def _for_nothing(vote: Vote, event: ScheduledEvent, rules: Rules) -> Refusal | None:
     if vote.resource and not event.names(vote.resource):
         return Refusal("not-approvable", "the event does not name that resource")
     if _for_none(vote, event, rules):
@@ -65,7 +75,7 @@ def _for_none(vote: Vote, event: ScheduledEvent, rules: Rules) -> bool:
     """Whether it approves without naming a VM; a hold may always cover the whole event."""
     if rules.require != "each-resource" or vote.decision != "approve" or vote.resource:
         return False
-    return len(event.resources) > 1 and not _for_all(vote, event, rules)
+    return len(event.resources) > 1 and not speaks_for_all(rules.allow, vote, event)
 
 
 def as_vote(given: Given, event: ScheduledEvent, life: int, now: datetime) -> Vote:
@@ -89,38 +99,72 @@ def as_vote(given: Given, event: ScheduledEvent, life: int, now: datetime) -> Vo
         local=given.local,
         log=given.log,
         recorded=given.recorded,
+        dry_run=given.dry_run and approval.decision == "approve",
     )
 
 
 def judge(event: ScheduledEvent, votes: Iterable[Vote], rules: Rules, now: datetime) -> Judgment:
     """Count the valid votes. A hold that has not expired keeps the event waiting."""
-    standing = [vote for vote in votes if not lapsed(vote, event) and _counts(vote, event, rules)]
+    ballot = _Ballot(event, rules)
+    standing = [vote for vote in votes if ballot.counts(vote)]
     approvals = sorted((v for v in standing if v.decision == "approve"), key=lambda v: v.at)
     released = {v.approver: v for v in standing if v.decision == "release" and not v.resource}
-    ends = {vote: vote.at + rules.hold_timeout for vote in standing if _holds(vote, released)}
-    active = [vote for vote, end in ends.items() if now < end]
-    found = tally(event, approvals, rules.require, lambda vote: _for_all(vote, event, rules))
-    free = [*(v.at for v in standing if v.decision == "release" or v.lifts), *ends.values()]
+    held = [(v, v.at + rules.hold_timeout) for v in standing if _holds(v, released)]
+    active = [(vote, end) for vote, end in held if now < end]
+    found = tally(event, approvals, rules.require, ballot.covers_all)
+    lifted = (v.at for v in standing if v.decision == "release" or v.lifts)
+    free = [*lifted, *(end for _, end in held)]
     return Judgment(
         satisfied=found.since is not None and not active,
         have=found.have,
         missing=found.missing,
-        holds=tuple(_shown(vote) for vote in active),
+        holds=tuple(_shown(vote) for vote, _ in active),
         since=None if found.since is None else max([found.since, *free]),
-        until=min((ends[vote] for vote in active), default=None),
+        until=min((end for _, end in active), default=None),
         causes=tuple(approvals),
     )
 
 
-def _counts(vote: Vote, event: ScheduledEvent, rules: Rules) -> bool:
-    """Whether the current rules allow the vote: they may have changed since it was cast."""
-    if vote.via == AUTO:
-        return chosen(rules.auto, event, rules.vm_name) == vote.resource
-    return denied(rules.allow, vote, event) is None
+class _Ballot:
+    """Which votes on an event count. What many votes share is looked up once."""
+
+    def __init__(self, event: ScheduledEvent, rules: Rules) -> None:
+        self._event, self._rules = event, rules
+        self._lapsed, self._coverage = lapses(event), Coverage(event)
+        self._entries: dict[str, list[Allow]] = {}
+        for rule in rules.allow:
+            self._entries.setdefault(rule.approver, []).append(rule)
+
+    def counts(self, vote: Vote) -> bool:
+        """Whether the current rules allow the vote: they may have changed since it was cast."""
+        if self._lapsed(vote) or ends_with_dry_run(vote, self._rules):
+            return False
+        if vote.via == AUTO:
+            return chosen(self._rules.auto, self._event, self._rules.vm_name) == vote.resource
+        allow = self._allow(vote)
+        if denied(allow, vote, self._event, self._coverage) is None:
+            return True
+        return vote.decision != "approve" and denied(allow, vote, _then(vote, self._event)) is None
+
+    def covers_all(self, vote: Vote) -> bool:
+        return vote.via == AUTO or speaks_for_all(
+            self._allow(vote), vote, self._event, self._coverage
+        )
+
+    def _allow(self, vote: Vote) -> Sequence[Allow]:
+        """The approver's entries; if it has none, another's, because no entries allow everyone."""
+        return self._entries.get(vote.approver) or self._rules.allow[:1]
 
 
-def _for_all(vote: Vote, event: ScheduledEvent, rules: Rules) -> bool:
-    return vote.via == AUTO or speaks_for_all(rules.allow, vote, event)
+def ends_with_dry_run(vote: Vote, rules: Rules) -> bool:
+    """Whether an approval was cast in a dry run that has ended."""
+    return vote.dry_run and not rules.dry_run
+
+
+def _then(vote: Vote, event: ScheduledEvent) -> ScheduledEvent:
+    """The event when the vote was cast: a hold stays if its approver was allowed it then."""
+    about = vote.about
+    return replace(event, event_type=about.event_type, resources=about.resources)
 
 
 def _holds(vote: Vote, released: Mapping[str, Vote]) -> bool:

@@ -80,22 +80,23 @@ def _by_name(approvals: Sequence[Vote], require: Count | Approvers) -> Tally:
 def _each(
     event: ScheduledEvent, approvals: Sequence[Vote], for_all: Callable[[Vote], bool]
 ) -> Tally:
-    first: dict[str, datetime] = {}
+    """Count each VM once. Only the first vote that covers all of them can matter."""
+    named: dict[str, datetime] = {}
+    whole: datetime | None = None
     for vote in approvals:
-        for name in _spoken_for(vote, event, for_all):
-            first.setdefault(name.casefold(), vote.at)
-    have = tuple(name for name in event.resources if name.casefold() in first)
-    missing = tuple(name for name in event.resources if name.casefold() not in first)
-    since = None if missing else max(first[name.casefold()] for name in have)
-    return Tally(have, missing, since)
+        if vote.resource:
+            named.setdefault(vote.resource.casefold(), vote.at)
+        elif whole is None and (len(event.resources) == 1 or for_all(vote)):
+            whole = vote.at
+    first = {name: _earlier(named.get(name.casefold()), whole) for name in event.resources}
+    have = tuple(name for name in event.resources if first[name] is not None)
+    missing = tuple(name for name in event.resources if first[name] is None)
+    times = [at for at in first.values() if at is not None]
+    return Tally(have, missing, None if missing else max(times))
 
 
-def _spoken_for(
-    vote: Vote, event: ScheduledEvent, for_all: Callable[[Vote], bool]
-) -> Sequence[str]:
-    if vote.resource:
-        return [vote.resource]
-    return event.resources if len(event.resources) == 1 or for_all(vote) else ()
+def _earlier(one: datetime | None, other: datetime | None) -> datetime | None:
+    return min(one, other) if one and other else one or other
 
 
 def uncounted(vote: Vote, require: Require) -> Refusal | None:

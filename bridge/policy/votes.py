@@ -1,5 +1,7 @@
 """Votes and approval messages, as values."""
 
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Literal
@@ -59,7 +61,7 @@ class Given:
 
     `identity` is the sender's name if it was proved. A local approval was given to this bridge
     only, by HTTP, a command or a sink; no other bridge knows about it. `log` and `recorded` say
-    in which log the broker recorded it, and when.
+    in which log the broker recorded it, and when. `dry_run` says that it came during one.
     """
 
     approval: Approval
@@ -71,6 +73,7 @@ class Given:
     local: bool = False
     log: str | None = None
     recorded: datetime | None = None
+    dry_run: bool = False
 
     @property
     def approver(self) -> str:
@@ -87,7 +90,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Announced:
-    """The event at the time of a vote: the vote lapses when the event gets worse."""
+    """The event at the time of a vote: an approval lapses when the event gets worse."""
 
     event_type: str
     resources: tuple[str, ...]
@@ -99,7 +102,8 @@ class Vote:
     """The latest vote of one approver for one resource in one life of a scheduled event.
 
     `at` is when it started to count here; `resource` is empty when the vote is for all of them.
-    `lifts` says that the same approver held before.
+    `lifts` says that the same approver held before. An approval cast in a dry run counts only
+    during one.
     """
 
     event_key: str
@@ -120,6 +124,7 @@ class Vote:
     lifts: bool = False
     log: str | None = None
     recorded: datetime | None = None
+    dry_run: bool = False
 
     @property
     def voter(self) -> tuple[str, str]:
@@ -145,10 +150,32 @@ _HARSHNESS = {"freeze": 0, "reboot": 1, "redeploy": 2, "preempt": 3, "terminate"
 
 
 def lapsed(vote: Vote, event: ScheduledEvent) -> bool:
-    """Whether the event got worse since the vote: more VMs, harsher, or earlier."""
-    before = vote.about
-    named = {name.casefold() for name in before.resources}
-    if any(name.casefold() not in named for name in event.resources):
+    """Whether the event got worse since an approval. Holds and releases never lapse."""
+    return lapses(event)(vote)
+
+
+def lapses(event: ScheduledEvent) -> Callable[[Vote], bool]:
+    """`lapsed` for many votes on *event*: it compares each state that they are about once.
+
+    Otherwise the cost of counting would grow with the product of votes and VMs.
+    """
+    names = {name.casefold() for name in event.resources}
+    compared: dict[int, tuple[Announced, bool]] = {}  # by identity, so each one must be kept
+
+    def has_lapsed(vote: Vote) -> bool:
+        if vote.decision != "approve":
+            return False
+        before = vote.about
+        if id(before) not in compared:
+            compared[id(before)] = before, _worse(before, event, names)
+        return compared[id(before)][1]
+
+    return has_lapsed
+
+
+def _worse(before: Announced, event: ScheduledEvent, names: AbstractSet[str]) -> bool:
+    """Whether *event*, with these names in lower case, has more VMs, is harsher, or is earlier."""
+    if not names <= {name.casefold() for name in before.resources}:
         return True
     if _harsher(before.event_type.casefold(), event.event_type.casefold()):
         return True
@@ -171,6 +198,8 @@ def unchanged(vote: Vote, standing: Vote, event: ScheduledEvent, hold_timeout: t
     if vote.decision != standing.decision or lapsed(standing, event):
         return False
     if vote.verified and not standing.verified:
+        return False
+    if standing.dry_run and not vote.dry_run:
         return False
     return vote.decision != "hold" or vote.at < standing.at + hold_timeout
 

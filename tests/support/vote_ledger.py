@@ -49,6 +49,10 @@ class Entry:
     def voter(self) -> tuple[str, str]:
         return self.said.who, self.said.vm
 
+    def lapsed(self, event: ScheduledEvent) -> bool:
+        """Only approvals lapse; holds and releases end in other ways."""
+        return self.said.what == "approve" and worse(self.about, event)
+
 
 def worse(before: ScheduledEvent, now: ScheduledEvent) -> bool:
     assert before.not_before
@@ -178,7 +182,7 @@ class VoteLedger:
         return self.listed and said.who == "orders"
 
     def _repeats(self, said: Said, before: Entry, event: ScheduledEvent, now: datetime) -> bool:
-        if said.what != before.said.what or worse(before.about, event):
+        if said.what != before.said.what or before.lapsed(event):
             return False
         if said.proved and not before.said.proved:
             return False
@@ -186,7 +190,7 @@ class VoteLedger:
 
     def _drop_lapsed(self, name: str, event: ScheduledEvent) -> None:
         last = {one.voter: one for one in self.cast(name)}
-        gone = {voter for voter, one in last.items() if worse(one.about, event)}
+        gone = {voter for voter, one in last.items() if one.lapsed(event)}
         self.cast(name)[:] = [one for one in self.cast(name) if one.voter not in gone]
 
     def _update_duty(self, name: str, now: datetime, *, due: bool) -> None:
@@ -243,7 +247,7 @@ class VoteLedger:
     def _ready(self, name: str, book: list[Entry]) -> list[Entry]:
         last = {one.voter: one for one in book}.values()
         event = self.view[name]
-        return [one for one in last if one.said.what == "approve" and not worse(one.about, event)]
+        return [one for one in last if one.said.what == "approve" and not one.lapsed(event)]
 
     def _is_for(self, one: Entry, vm: str, vms: tuple[str, ...]) -> bool:
         if one.said.vm:
@@ -251,8 +255,7 @@ class VoteLedger:
         return len(vms) == 1 or self._for_all(one.said)
 
     def _holds(self, one: Entry, last: list[Entry], now: datetime) -> bool:
-        event = self.view[one.said.event]
-        if one.said.what != "hold" or now >= one.at + HOLD or worse(one.about, event):
+        if one.said.what != "hold" or now >= one.at + HOLD:
             return False
         return not any(
             other.said.what == "release"
@@ -260,6 +263,5 @@ class VoteLedger:
             and other.said.who == one.said.who
             and other.said.proved >= one.said.proved
             and other.at >= one.at
-            and not worse(other.about, event)
             for other in last
         )

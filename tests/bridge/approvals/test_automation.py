@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from support.bridge import group
+from support.bridge import group, reconfigure
 
 from bridge.journal.grants import reminded
 from bridge.journal.votes import votes
@@ -81,15 +81,28 @@ async def test_a_vote_by_rule_lapses_with_its_state_and_is_cast_again(two):
     await bridge.consider()
     two.world.update("e", duration=60)
     await bridge.poll()
-    bridge.runtime.config = bridge.runtime.config.model_copy(
-        update={"approvals": bridge.runtime.config.approvals.model_copy(update={"dry_run": False})}
-    )
+    reconfigure(bridge, dry_run=False)
     await bridge.consider()
     assert two.posts() == []
     two.world.update("e", duration=5)
     await bridge.poll()
     await bridge.consider()
     assert [post["eventIds"] for post in two.posts()] == [[key]]
+
+
+@pytest.mark.parametrize("restart", [True, False])
+async def test_a_rule_votes_again_when_a_dry_run_ends(two, restart):
+    key = plan(two)
+    rules = {"auto": [{"event_type": "Freeze"}]}
+    bridge = await two.bridge(**rules, dry_run=True)
+    await bridge.consider()
+    if restart:
+        bridge = await two.bridge(**rules)
+    else:
+        reconfigure(bridge, dry_run=False)
+    await bridge.consider()
+    assert [post["eventIds"] for post in two.posts()] == [[key]]
+    assert await bridge.became() == [("recorded", None), ("granted", None)]
 
 
 async def test_no_rule_votes_before_the_vms_name_is_known(two):

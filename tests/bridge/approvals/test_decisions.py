@@ -4,7 +4,7 @@ import asyncio
 from datetime import datetime, timedelta
 
 import pytest
-from support.bridge import deciding, event_id, grant_state, group, plan
+from support.bridge import deciding, event_id, grant_state, group, plan, reconfigure
 from support.until import until
 
 from bridge.journal.grants import mark
@@ -13,6 +13,7 @@ from bridge.journal.votes import votes
 EACH = {"require": "each-resource"}
 LONGEST_BACKOFF = timedelta(seconds=5)
 NOW = {"takeover_after": "0s"}
+EARLY = "0D0C9D4A-0000-4000-8000-000000000001"
 
 
 # --- the straight road ---------------------------------------------------------------------------
@@ -128,6 +129,51 @@ async def test_votes_lapse_when_the_event_gets_worse_and_that_is_published_once(
     assert len(two.posts()) == 1
 
 
+@pytest.mark.parametrize("worse", [{"type": "Redeploy"}, {"resources": ["vm-0", "vm-1", "vm-2"]}])
+async def test_a_hold_stays_when_the_event_gets_worse(two, worse):
+    bridge = await two.bridge()
+    key = event_id(two)
+    await bridge.hear(key, decision="hold", approver="a", id="1")
+    two.world.update("e", **worse)
+    await bridge.poll()
+    await bridge.hear(key, approver="b", id="2")
+    for _ in range(2):
+        await bridge.consider()
+    assert two.posts() == []
+    assert await bridge.became() == [("recorded", None)] * 2
+    await bridge.hear(key, decision="release", approver="a", id="3")
+    await bridge.consider()
+    assert len(two.posts()) == 1
+
+
+async def test_a_hold_stays_when_its_approver_may_not_vote_on_what_the_event_became(two):
+    allow = [{"approver": "a", "event_types": ["Reboot"], "resources": ["vm-*"]}, {"approver": "b"}]
+    bridge = await two.bridge(allow=allow)
+    key = event_id(two)
+    await bridge.hear(key, decision="hold", approver="a", id="1")
+    two.world.update("e", type="Redeploy", resources=["vm-0", "vm-1", "db-0"])
+    await bridge.poll()
+    await bridge.hear(key, approver="b", id="2")
+    await bridge.consider()
+    assert two.posts() == []
+    reconfigure(bridge, allow=allow[1:])
+    await bridge.consider()
+    assert len(two.posts()) == 1
+
+
+async def test_a_release_stays_when_the_event_gets_worse(two):
+    bridge = await two.bridge()
+    key = event_id(two)
+    await bridge.hear(key, decision="hold", approver="a", resource="vm-0", id="1")
+    await bridge.hear(key, decision="release", approver="a", id="2")
+    two.world.update("e", type="Redeploy")
+    await bridge.poll()
+    await bridge.consider()
+    await bridge.hear(key, approver="b", id="3")
+    await bridge.consider()
+    assert len(two.posts()) == 1
+
+
 async def test_only_the_leader_publishes_lapsed_votes(two):
     bridge = await two.bridge("vm-1", **EACH)
     await bridge.hear(event_id(two), resource="vm-1")
@@ -148,6 +194,105 @@ async def test_a_dry_run_tells_azure_nothing_and_grants_nothing(two):
     await bridge.consider()
     assert two.posts() == []
     assert await bridge.became() == [("recorded", None)]
+
+
+async def ends_by_reload(two, bridge):
+    reconfigure(bridge, dry_run=False)
+    return bridge
+
+
+async def ends_by_restart(two, _):
+    return await two.bridge()
+
+
+ENDS = pytest.mark.parametrize("end", [ends_by_reload, ends_by_restart])
+
+
+@ENDS
+async def test_approvals_from_a_dry_run_lapse_when_it_ends_and_an_equal_one_then_counts(two, end):
+    bridge = await two.bridge(dry_run=True)
+    key = event_id(two)
+    await bridge.hear(key, approver="a", id="1")
+    await bridge.consider()
+    bridge = await end(two, bridge)
+    for _ in range(2):
+        await bridge.consider()
+    assert two.posts() == []
+    assert await bridge.became() == [("recorded", None), ("refused", "superseded")]
+    assert "dry run" in (await bridge.told())[-1]["data"]["detail"]
+    await bridge.hear(key, approver="a", id="2")
+    await bridge.consider()
+    assert len(two.posts()) == 1
+
+
+@ENDS
+async def test_a_hold_from_a_dry_run_stays_when_it_ends(two, end):
+    bridge = await two.bridge(dry_run=True)
+    key = event_id(two)
+    await bridge.hear(key, approver="a", decision="hold", id="1")
+    bridge = await end(two, bridge)
+    await bridge.hear(key, approver="b", id="2")
+    await bridge.consider()
+    assert two.posts() == []
+
+
+async def test_an_equal_vote_after_a_dry_run_counts_even_before_the_bridge_decided_again(two):
+    bridge = await two.bridge(dry_run=True)
+    key = event_id(two)
+    await bridge.hear(key, approver="a", id="1")
+    reconfigure(bridge, dry_run=False)
+    await bridge.hear(key, approver="a", id="2")
+    await bridge.consider()
+    assert len(two.posts()) == 1
+
+
+async def test_an_approval_from_before_a_dry_run_counts_again_after_it(two):
+    bridge = await two.bridge(**EACH)
+    key = event_id(two)
+    await bridge.hear(key, approver="a", resource="vm-0", id="1")
+    reconfigure(bridge, dry_run=True)
+    await bridge.hear(key, approver="a", resource="vm-0", id="2")
+    await bridge.consider()
+    reconfigure(bridge, dry_run=False)
+    await bridge.hear(key, approver="a", resource="vm-1", id="3")
+    await bridge.consider()
+    assert len(two.posts()) == 1
+
+
+@ENDS
+async def test_an_approval_that_waited_for_its_event_since_a_dry_run_does_not_count(two, end):
+    bridge = await two.bridge(dry_run=True)
+    await bridge.hear(EARLY, approver="a", id="1")
+    bridge = await end(two, bridge)
+    plan(two, "late", event_id=EARLY)
+    await bridge.poll()
+    await bridge.consider()
+    assert two.posts() == []
+    assert await bridge.became() == [("refused", "superseded")]
+    await bridge.hear(EARLY, approver="a", id="2")
+    await bridge.consider()
+    assert len(two.posts()) == 1
+
+
+async def test_a_kill_while_the_votes_of_a_dry_run_lapse_publishes_it_once(two, monkeypatch):
+    bridge = await two.bridge(dry_run=True)
+    await bridge.hear(event_id(two), approver="a", id="1")
+
+    def dies(store, gone, *_):
+        with store.transaction() as db:
+            db.execute("DELETE FROM vote")
+            raise RuntimeError("the process ends here")
+
+    again = await two.bridge()
+    with monkeypatch.context() as patch:
+        patch.setattr("bridge.approvals.decisions.lapse", dies)
+        with pytest.raises(RuntimeError):
+            await again.consider()
+    again = await two.bridge()
+    for _ in range(2):
+        await again.consider()
+    assert two.posts() == []
+    assert await again.became() == [("recorded", None), ("refused", "superseded")]
 
 
 # --- who acts ------------------------------------------------------------------------------------

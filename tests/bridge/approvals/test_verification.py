@@ -5,7 +5,7 @@ import time
 from dataclasses import replace
 
 import pytest
-from support.bridge import cast_votes, counted, event_id
+from support.bridge import cast_votes, counted, event_id, reconfigure
 from support.signing import Signer, wrapped
 
 from bridge.approvals.publisher import MOST_REFUSALS
@@ -301,12 +301,10 @@ async def test_with_all_resources_one_vote_counts_for_every_vm(two):
 
 
 async def test_a_reload_that_removes_permissions_also_removes_existing_votes(two):
-    bridge = await two.bridge(allow=BOTH, dry_run=True)
+    bridge = await two.bridge(allow=BOTH)
     await bridge.intake.take(ORDERS.delivery(event_id(two)), "bus")
-    asked = bridge.runtime.config.approvals
-    for entries, posts in ((asked.allow[1:], 0), (asked.allow, 1)):
-        new = asked.model_copy(update={"allow": entries, "dry_run": False})
-        bridge.runtime.config = bridge.runtime.config.model_copy(update={"approvals": new})
+    for entries, posts in ((BOTH[1:], 0), (BOTH, 1)):
+        reconfigure(bridge, allow=entries)
         await bridge.consider()
         assert len(two.posts()) == posts
 

@@ -82,7 +82,15 @@ o0 harsher b1            yes  no    no   no
 harsher o0 b1            yes  yes   yes  yes
 o0 b1 harsher o0 b1      yes  yes   yes  yes
 o0 b1 -s1 harsher        no   no    no   no
--s1 harsher o0 b1        yes  yes   yes  yes
+-s1 harsher o0 b1        no   no    no   no
+-s1 more o0 b1           no   no    no   no
+-s1 earlier o0 b1        no   no    no   no
+-s1 fewer o b            no   no    no   no
+-s1 harsher o0 b1 10m    yes  yes   yes  yes
+-s1 harsher +s1 o0 b1    yes  yes   yes  yes
+-s1 +s harsher o0 b1     yes  yes   yes  yes
+-b1 harsher o0 b1        yes  yes   yes  yes
+-s1 s1 harsher o0 b1     yes  yes   yes  no
 o0 b1 milder             yes  yes   yes  yes
 o0 b1 -s1 milder         no   no    no   no
 o0 b1 earlier            no   no    no   no
