@@ -90,6 +90,8 @@ _MIGRATIONS = {
     """,
     6: """
     -- From here on, the body of `tracked` has the states that an event had in its life.
+    -- What votes are about, as JSON; one row for all votes about the same state of an event.
+    CREATE TABLE announced(id INTEGER PRIMARY KEY, body TEXT NOT NULL UNIQUE);
     """,
 }
 

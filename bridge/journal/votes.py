@@ -58,7 +58,7 @@ def _write_votes(db: sqlite3.Connection, receipt: Receipt, now: float) -> None:
     """Write one vote per event, life, approver and resource; a later one replaces it."""
     db.executemany(
         "INSERT OR REPLACE INTO vote VALUES (?, ?, ?, ?, ?)",
-        [(*_place(vote), _written(vote)) for vote in receipt.votes],
+        [(*_place(vote), _written(vote, _announced(db, vote.about))) for vote in receipt.votes],
     )
     for event, due in receipt.duties.items():
         if due:
@@ -71,16 +71,21 @@ def _place(vote: Vote) -> tuple[str, int, str, str]:
     return vote.event_key, vote.life, *vote.voter
 
 
-def _written(value: Vote | Given) -> str:
-    return json.dumps(asdict(value), default=datetime.isoformat)
+def _announced(db: sqlite3.Connection, about: Announced) -> int:
+    """The number of what a vote is about: written once, however many votes and VMs there are."""
+    body = json.dumps(asdict(about), default=datetime.isoformat)
+    db.execute("INSERT OR IGNORE INTO announced(body) VALUES (?)", (body,))
+    return int(db.execute("SELECT id FROM announced WHERE body = ?", (body,)).fetchone()[0])
+
+
+def _written(value: Vote | Given, about: int | None = None) -> str:
+    body = asdict(value) if about is None else {**asdict(value), "about": about}
+    return json.dumps(body, default=datetime.isoformat)
 
 
 def votes(store: Store, event_key: str, life: int) -> list[Vote]:
-    rows = store.connection.execute(
-        "SELECT body FROM vote WHERE event = ? AND life = ? ORDER BY approver, resource",
-        (event_key, life),
-    )
-    return [_read_vote(json.loads(body)) for (body,) in rows]
+    sql = "SELECT body FROM vote WHERE event = ? AND life = ? ORDER BY approver, resource"
+    return _read_votes(store, sql, event_key, life)
 
 
 def is_crowded(store: Store, vote: Vote, most: int) -> bool:
@@ -97,7 +102,7 @@ def is_crowded(store: Store, vote: Vote, most: int) -> bool:
 def votes_ever(store: Store, event_key: str) -> list[Vote]:
     """All votes on an event, the latest life first, for display."""
     sql = "SELECT body FROM vote WHERE event = ? ORDER BY life DESC, approver, resource"
-    return [_read_vote(json.loads(row[0])) for row in store.connection.execute(sql, (event_key,))]
+    return _read_votes(store, sql, event_key)
 
 
 def votes_lately(store: Store, limit: int) -> list[Vote]:
@@ -109,17 +114,39 @@ def votes_lately(store: Store, limit: int) -> list[Vote]:
 
 def said_by(store: Store, approval_id: str) -> list[Vote]:
     """The votes that came from one approval, by the id that people know."""
-    rows = store.connection.execute("SELECT body FROM vote ORDER BY event, life")
-    cast = [_read_vote(json.loads(body)) for (body,) in rows]
+    cast = _read_votes(store, "SELECT body FROM vote ORDER BY event, life")
     return [vote for vote in cast if vote.approval == approval_id]
 
 
-def _read_vote(body: dict[str, Any]) -> Vote:
-    about = body.pop("about")
+def _read_votes(store: Store, sql: str, *values: object) -> list[Vote]:
+    """The votes; those about the same state share one `Announced`."""
+    known: dict[int, Announced] = {}
+    found = []
+    for (text,) in store.connection.execute(sql, values):
+        body = json.loads(text)
+        about = body.pop("about")
+        if isinstance(about, dict):  # written by an earlier version
+            found.append(_read_vote(body, _read_about(about)))
+            continue
+        if about not in known:
+            known[about] = _recall_about(store, about)
+        found.append(_read_vote(body, known[about]))
+    return found
+
+
+def _recall_about(store: Store, number: int) -> Announced:
+    sql = "SELECT body FROM announced WHERE id = ?"
+    return _read_about(json.loads(store.connection.execute(sql, (number,)).fetchone()[0]))
+
+
+def _read_about(body: dict[str, Any]) -> Announced:
+    return Announced(body["event_type"], tuple(body["resources"]), moment(body["not_before"]))
+
+
+def _read_vote(body: dict[str, Any], about: Announced) -> Vote:
     for name in ("at", "signed_at", "recorded"):
         body[name] = moment(body.get(name))
-    seen_as = Announced(about["event_type"], tuple(about["resources"]), moment(about["not_before"]))
-    return Vote(**body, about=seen_as)
+    return Vote(**body, about=about)
 
 
 def end_wait(
@@ -169,6 +196,8 @@ def forget(store: Store, before: datetime) -> None:
         _forget_crowd(db)
         kept = f"{needed} UNION SELECT event FROM approval_key UNION SELECT event FROM grants"
         db.execute(f"DELETE FROM vote WHERE event NOT IN ({kept})", (limit,))
+        needed = "SELECT json_extract(body, '$.about') FROM vote"
+        db.execute(f"DELETE FROM announced WHERE id NOT IN ({needed})")
 
 
 def _forget_crowd(db: sqlite3.Connection) -> None:

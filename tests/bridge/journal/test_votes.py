@@ -1,8 +1,9 @@
 """Votes and early approvals in the journal."""
 
+import json
 import sqlite3
-from dataclasses import replace
-from datetime import timedelta
+from dataclasses import asdict, replace
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -26,7 +27,7 @@ from bridge.journal.votes import (
     votes_ever,
     votes_lately,
 )
-from bridge.policy.votes import Approval, Given
+from bridge.policy.votes import Announced, Approval, Given
 
 EVENT = (EVENT_ID, 1)
 NOW = NOON.timestamp()
@@ -90,6 +91,39 @@ def test_a_vote_comes_back_as_it_was(store):
     bare = cast(approver="b", about=replace(cast().about, not_before=None, resources=()))
     receive(store, Receipt([whole, bare]), NOW)
     assert votes(store, *EVENT) == [bare, whole]
+
+
+def test_what_many_votes_are_about_is_written_and_read_once(store):
+    names = [f"name-{number}" for number in range(50)]
+    sizes = []
+    for vms in (2, 200):
+        about = Announced("Reboot", tuple(f"vm-{number}" for number in range(vms)), NOON)
+        receive(store, Receipt([cast(approver=name, about=about) for name in names]), NOW)
+        found = votes(store, *EVENT)
+        assert [vote.about for vote in found] == [about] * len(names)
+        assert len({id(vote.about) for vote in found}) == 1
+        sizes.append(store.connection.execute("SELECT SUM(LENGTH(body)) FROM vote").fetchone()[0])
+    assert sizes[0] == sizes[1]
+
+
+def test_what_no_vote_is_about_any_more_is_forgotten(store):
+    for kind in ("Freeze", "Reboot"):
+        receive(store, Receipt([cast(about=Announced(kind, (ME,), NOON))]), NOW)
+    mark(store, EVENT, "granted", (), NOW)
+    forget(store, NOON - SECOND)
+    count = "SELECT COUNT(*) FROM announced"
+    assert store.connection.execute(count).fetchone() == (1,)
+    assert votes(store, *EVENT) == [cast(about=Announced("Reboot", (ME,), NOON))]
+    forget(store, NOON + timedelta(days=1))
+    assert store.connection.execute(count).fetchone() == (0,)
+
+
+def test_a_vote_of_an_earlier_version_is_read(store):
+    body = json.dumps(asdict(cast()), default=datetime.isoformat)
+    place = (*EVENT, *cast().voter, body)
+    store.connection.execute("INSERT INTO vote VALUES (?, ?, ?, ?, ?)", place)
+    receive(store, Receipt([cast(approver="billing")]), NOW)
+    assert votes(store, *EVENT) == [cast(approver="billing"), cast()]
 
 
 def test_an_early_approval_ends_its_wait_as_a_vote_in_one_step(store):
