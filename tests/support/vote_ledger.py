@@ -22,7 +22,10 @@ ALLOW = [
 
 @dataclass(frozen=True)
 class Said:
-    """One message; its sender has proved the name, claims it, or forges it."""
+    """One message; its sender has proved the name, claims it, or forges it.
+
+    `recorded` is when its log recorded it, if that is known.
+    """
 
     number: int
     event: str
@@ -31,6 +34,7 @@ class Said:
     vm: str
     proof: str = "proved"
     local: bool = False
+    recorded: datetime | None = None
 
     @property
     def proved(self) -> bool:
@@ -44,6 +48,7 @@ class Entry:
     said: Said
     at: datetime
     about: ScheduledEvent
+    dry: bool = False
 
     @property
     def voter(self) -> tuple[str, str]:
@@ -64,6 +69,12 @@ def worse(before: ScheduledEvent, now: ScheduledEvent) -> bool:
     )
 
 
+def _same(one: ScheduledEvent, other: ScheduledEvent) -> bool:
+    """Whether both are the same state of an event, whatever the order of its VMs."""
+    states = [(each.event_type, set(each.resources), each.not_before) for each in (one, other)]
+    return states[0] == states[1]
+
+
 @dataclass
 class VoteLedger:
     """The votes of one bridge."""
@@ -71,12 +82,14 @@ class VoteLedger:
     vm: str
     policy: Any
     listed: bool
+    dry_run: bool = False
     view: dict[str, ScheduledEvent] = field(default_factory=dict)
+    past: dict[tuple[str, int], list[tuple[datetime, ScheduledEvent]]] = field(default_factory=dict)
     lives: dict[str, int] = field(default_factory=dict)
     announced: set[str] = field(default_factory=set)
     ended: set[str] = field(default_factory=set)
     heard: set[int] = field(default_factory=set)
-    waiting: list[tuple[Said, datetime]] = field(default_factory=list)
+    waiting: list[tuple[Said, datetime, bool]] = field(default_factory=list)
     votes: dict[tuple[str, int], list[Entry]] = field(default_factory=dict)
     granted: set[tuple[str, int]] = field(default_factory=set)
     duties: dict[tuple[str, int], None] = field(default_factory=dict)
@@ -84,7 +97,7 @@ class VoteLedger:
 
     # --- its input ---------------------------------------------------------------------------
 
-    def sees(self, shown: dict[str, ScheduledEvent]) -> None:
+    def sees(self, shown: dict[str, ScheduledEvent], now: datetime) -> None:
         for name in set(self.view) - set(shown):
             del self.view[name]
             if name in self.announced:
@@ -96,6 +109,9 @@ class VoteLedger:
             status = "Started" if known.status == "Started" else event.status
             due = event.not_before or known.not_before
             self.view[name] = replace(event, status=status, not_before=due)
+            states = self.past.setdefault((name, self.life(name)), [])
+            if not states or not _same(states[-1][1], self.view[name]):
+                states.append((now, self.view[name]))
         self.announced |= {name for name, event in shown.items() if self.vm in event.resources}
 
     def takes(self, said: Said, now: datetime) -> None:
@@ -104,9 +120,9 @@ class VoteLedger:
             return
         self.heard.add(said.number)
         if said.event in self.view:
-            self._count(said, now)
+            self._count(said, now, now, dry=self.dry_run)
         elif said.event not in self.ended and said.proof != "pretended":
-            self.waiting.append((said, now))
+            self.waiting.append((said, now, self.dry_run))
 
     def looks(self, now: datetime) -> None:
         """Drop lapsed votes; a StartRequest that was due and is too late has failed."""
@@ -140,32 +156,60 @@ class VoteLedger:
 
     def _settle(self, now: datetime) -> None:
         waiting, self.waiting = self.waiting, []
-        for said, at in waiting:
+        for said, at, dry in waiting:
             if said.event in self.view:
-                self._count(said, now)
+                self._count(said, at, now, dry=dry)
             elif now < at + EARLY:
-                self.waiting.append((said, at))
+                self.waiting.append((said, at, dry))
+            elif not said.proved:
+                self.heard.discard(said.number)  # an unproved stray is forgotten
 
-    def _count(self, said: Said, now: datetime) -> None:
+    def _count(self, said: Said, arrived: datetime, now: datetime, *, dry: bool) -> None:
         event, book = self.view[said.event], self.cast(said.event)
-        if not self._may(said) or not self._fits(said, event):
-            return
         before = next((one for one in reversed(book) if one.voter == (said.who, said.vm)), None)
-        if before is not None and before.said.proved and not said.proved:
+        entry = Entry(said, now, self.about(said, arrived), self._is_dry(said, dry=self.dry_run))
+        if self._is_forbidden(said, event):
+            self.heard.discard(said.number)  # it may be sent again
+        elif not self._fits(said, event) or (self._is_dry(said, dry=dry) and not self.dry_run):
             return
-        if said.what == "hold" and (said.event, self.life(said.event)) in self.granted:
+        elif not self._may(said):
+            self.heard.discard(said.number)
+        elif entry.lapsed(event):
             return
-        if before is None or not self._repeats(said, before, event, now):
-            book.append(Entry(said, now, event))
+        elif before is not None and before.said.proved and not said.proved:
+            self.heard.discard(said.number)
+        elif said.what == "hold" and (said.event, self.life(said.event)) in self.granted:
+            return
+        elif before is None or not self._repeats(entry, before, event, now):
+            book.append(entry)
             self._update_duty(said.event, now, due=self.turn(said.event) == 0)
 
+    def knows(self, said: Said) -> bool:
+        """Whether the bridge knows which state the event had when this was recorded."""
+        states = self.past.get((said.event, self.life(said.event)), [])
+        known = said.event in self.view and said.recorded is not None
+        return known and any(since < said.recorded for since, _ in states if said.recorded)
+
+    def about(self, said: Said, arrived: datetime) -> ScheduledEvent:
+        """The state in force here when it was recorded, else when it arrived."""
+        states = self.past[said.event, self.life(said.event)]
+        moment = said.recorded if said.recorded and self.knows(said) else arrived
+        return next((event for since, event in reversed(states) if since < moment), states[0][1])
+
+    @staticmethod
+    def _is_dry(said: Said, *, dry: bool) -> bool:
+        return dry and said.what == "approve"
+
+    def _is_forbidden(self, said: Said, event: ScheduledEvent) -> bool:
+        refused = said.proof == "pretended" or not self._is_allowed(said)
+        return refused and self.vm in event.resources
+
+    def _is_allowed(self, said: Said) -> bool:
+        if self.listed and said.who == "billing":
+            return said.what != "hold"
+        return not self.listed or said.who == "orders"
+
     def _may(self, said: Said) -> bool:
-        if said.proof == "pretended":
-            return False
-        if self.listed and said.who == "stock":
-            return False
-        if self.listed and said.who == "billing" and said.what == "hold":
-            return False
         if said.what == "approve" and isinstance(self.policy, dict):
             return said.proved and said.who in self.policy.get("approvers", [said.who])
         return True
@@ -181,7 +225,10 @@ class VoteLedger:
     def _for_all(self, said: Said) -> bool:
         return self.listed and said.who == "orders"
 
-    def _repeats(self, said: Said, before: Entry, event: ScheduledEvent, now: datetime) -> bool:
+    def _repeats(self, entry: Entry, before: Entry, event: ScheduledEvent, now: datetime) -> bool:
+        said = entry.said
+        if before.dry and not entry.dry:
+            return False
         if said.what != before.said.what or before.lapsed(event):
             return False
         if said.proved and not before.said.proved:
@@ -190,15 +237,18 @@ class VoteLedger:
 
     def _drop_lapsed(self, name: str, event: ScheduledEvent) -> None:
         last = {one.voter: one for one in self.cast(name)}
-        gone = {voter for voter, one in last.items() if one.lapsed(event)}
+        gone = {voter for voter, one in last.items() if self._is_over(one, event)}
         self.cast(name)[:] = [one for one in self.cast(name) if one.voter not in gone]
+
+    def _is_over(self, one: Entry, event: ScheduledEvent) -> bool:
+        return one.lapsed(event) or (one.dry and not self.dry_run)
 
     def _update_duty(self, name: str, now: datetime, *, due: bool) -> None:
         """A StartRequest is due on our turn if the votes are enough, and no longer due if they are not."""
         key = (name, self.life(name))
         if key in self.granted:
             return
-        if self.turn(name) is None or not self.enough(name, now, now):
+        if self.dry_run or self.turn(name) is None or not self.enough(name, now, now):
             self.duties.pop(key, None)
         elif due:
             self.duties[key] = None
@@ -217,6 +267,8 @@ class VoteLedger:
         """Whether the votes are enough, and were enough when our turn began."""
         event = self.view.get(name)
         if event is None or event.status == "Started" or (turn := self.turn(name)) is None:
+            return False
+        if self.dry_run:
             return False
         then = now - turn * TAKEOVER
         return self.enough(name, now, now) and self.enough(name, then, then)
@@ -247,7 +299,8 @@ class VoteLedger:
     def _ready(self, name: str, book: list[Entry]) -> list[Entry]:
         last = {one.voter: one for one in book}.values()
         event = self.view[name]
-        return [one for one in last if one.said.what == "approve" and not one.lapsed(event)]
+        ready = [one for one in last if one.said.what == "approve"]
+        return [one for one in ready if not self._is_over(one, event)]
 
     def _is_for(self, one: Entry, vm: str, vms: tuple[str, ...]) -> bool:
         if one.said.vm:

@@ -1,7 +1,12 @@
-"""Two bridges on one bus under one Azure, with random steps in random order.
+"""Two bridges on two channels under one Azure, with random steps in random order.
 
-Votes reach the bridges at different times, or only one of them; events change, end and return;
-bridges decide late, restart and get no answer. A VoteLedger models each of them.
+Votes reach the bridges at different times, by one channel or both, or only one of the bridges. The
+bus moves to another cluster. Events change between a vote and its reading, end and return. Bridges
+decide late, reload their rules, restart, get no answer, and wait for a slow poll with a
+StartRequest in hand. A VoteLedger models each of them.
+
+The invariant: at the moment of each POST, the policy allows it by the journal as it is then. A
+JournalOracle reads the file and decides that on its own.
 """
 
 import asyncio
@@ -15,13 +20,14 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from support.ballots import delivery
-from support.bridge import Bridge, make_config, make_runtime
+from support.bridge import Bridge, make_config, make_runtime, reconfigure
 from support.clock import StillClock
+from support.journal_oracle import JournalOracle
 from support.vote_ledger import ALLOW, HARSHER, POLICIES, Said, VoteLedger
 
 from bridge.core.model import Document, Instance, ScheduledEvent
 from bridge.journal import Journal
-from bridge.metadata.answers import Accepted, Answer, SourceProblem
+from bridge.metadata.answers import WITHDRAWN, Accepted, Answer, SourceProblem
 
 VMS = ("vm-0", "vm-1")
 HOUR = timedelta(hours=1)
@@ -40,6 +46,8 @@ CHANNELS = ("bus", "radio")
 CHANNEL = st.sampled_from(CHANNELS)
 READY = st.permutations([(who, vm) for who in ("orders", "billing") for vm in VMS])
 HEARERS = st.sampled_from([VMS, VMS, VMS, VMS[:1], VMS[1:], ()])
+CHANGES = st.sampled_from(["harsher", "milder", "earlier", "later", "more", "fewer", "turned"])
+MEANWHILE = st.sampled_from(["hold", "hear", "poll", "harsher", "dry run", "policy"])
 
 
 CLOCK = StillClock()
@@ -60,10 +68,10 @@ class Azure:
 
 
 class Window:
-    """Azure as one VM sees it; the ledger must allow everything that is POSTed here."""
+    """Azure as one VM sees it; ledger and journal must allow everything that is POSTed here."""
 
-    def __init__(self, azure, ledger):
-        self.azure, self.ledger = azure, ledger
+    def __init__(self, azure, ledger, rules, journal):
+        self.azure, self.ledger, self.rules, self.journal = azure, ledger, rules, journal
         self.tried, self.fresh = {}, False
 
     async def instance(self):
@@ -73,14 +81,23 @@ class Window:
         if not self.azure.answers:
             return BROKEN
         self.fresh = True
-        self.ledger.sees(self.azure.events)
+        self.ledger.sees(self.azure.events, CLOCK.moment)
         return Answer(Document(self.azure.incarnation, tuple(self.azure.events.values())))
 
-    async def approve(self, ids, _):
-        assert self.fresh, f"{self.ledger.vm} POSTed {ids} by what it knew before it stopped"
+    async def approve(self, choose, _):
+        ids = await choose()
+        if not ids:
+            return WITHDRAWN
+        vm = self.ledger.vm
+        assert self.fresh, f"{vm} POSTed {ids} by what it knew before it stopped"
         for name in ids:
-            assert self.ledger.allows(name, CLOCK.moment), f"{self.ledger.vm} POSTed {name}"
+            now = JournalOracle.read(self.journal, name)
+            assert now.objections(vm, self.rules, CLOCK.moment) == [], f"{vm} POSTed {name}"
+            assert self.ledger.allows(name, CLOCK.moment), f"{vm} POSTed {name}"
             assert (name, self.ledger.life(name)) not in self.ledger.granted, f"{name} again"
+        return self._answer(ids)
+
+    def _answer(self, ids):
         taken = self.azure.answers and set(ids) <= set(self.azure.events)
         for name in ids:
             self.tried[name] = CLOCK.moment
@@ -105,14 +122,15 @@ class TwoBridges(RuleBasedStateMachine):
         self.azure = Azure()
         self.said: dict[str, list[Said]] = {channel: [] for channel in CHANNELS}
         self.bridges, self.windows, self.ledgers, self.read = {}, {}, {}, {}
-        self.number = 0
+        self.rules, self.number, self.cluster = {}, 0, 0
 
     @initialize(policy=st.sampled_from(POLICIES), listed=st.booleans())
     def open(self, policy, listed):
-        self.policy = {"require": policy, "allow": ALLOW if listed else []}
         for vm in VMS:
+            self.rules[vm] = {"require": policy, "allow": ALLOW if listed else []}
             self.ledgers[vm] = VoteLedger(vm, policy, listed)
-            self.windows[vm] = Window(self.azure, self.ledgers[vm])
+            file = Path(self.folder.name) / vm / "journal.db"
+            self.windows[vm] = Window(self.azure, self.ledgers[vm], self.rules[vm], file)
             self.read[vm] = dict.fromkeys(CHANNELS, 0)
             self.runner.run(self._start(vm))
         self._announce("A", VMS)
@@ -120,14 +138,12 @@ class TwoBridges(RuleBasedStateMachine):
     async def _start(self, vm):
         folder = Path(self.folder.name) / vm
         folder.mkdir(exist_ok=True)
-        config = make_config(folder, "http://127.0.0.1:9", {}, **self.policy)
+        config = make_config(folder, "http://127.0.0.1:9", {}, **self.rules[vm])
         journal = Journal(folder / "journal.db")
         await journal.open()
         await journal.run(lambda store: store.connection.execute("PRAGMA synchronous = OFF"))
         made = Bridge(await make_runtime(config, journal, CLOCK), self.windows[vm])
         made.intake.patience = 0.0
-        made.azure.approve = made.endpoint.approve
-        made.endpoint._client = self.windows[vm]
         self.bridges[vm], self.windows[vm].fresh = made, False
 
     async def _stop(self, vm):
@@ -146,7 +162,7 @@ class TwoBridges(RuleBasedStateMachine):
         if name not in self.azure.events:
             self._announce(name, resources)
 
-    @rule(name=EVENTS, how=st.sampled_from(["harsher", "milder", "earlier", "later", "more", "fewer", "turned"]))  # fmt: skip
+    @rule(name=EVENTS, how=CHANGES)
     def change(self, name, how):
         event = self.azure.events.get(name)
         if event is None or event.status == "Started":
@@ -184,9 +200,38 @@ class TwoBridges(RuleBasedStateMachine):
     @rule(name=EVENTS, who=WHO, what=WHAT, vm=WHERE, proof=PROOF, channel=CHANNEL, by=HEARERS)
     def say(self, name, who, what, vm, proof, channel, by):
         self.number += 1
+        self._tick()
         self.said[channel].append(Said(self.number, name, who, what, vm, proof))
+        if channel == "bus":
+            self.said[channel][-1] = replace(self.said[channel][-1], recorded=CLOCK.moment)
         for at in by:
             self.hear(at, channel, len(self.said[channel]))
+
+    @rule(name=EVENTS, who=WHO, vm=WHERE, how=CHANGES, by=HEARERS)
+    def worsen_before_reading(self, name, who, vm, how, by):
+        """An approval is on the bus when its event changes, and is read after that."""
+        self.say(name, who, "approve", vm, "proved", "bus", ())
+        self.change(name, how)
+        for at in by:
+            self._tick()
+            self.runner.run(self.bridges[at].poll())
+            self.hear(at, "bus", len(self.said["bus"]))
+            self.look(at)
+
+    @rule(channel=CHANNEL)
+    def echo(self, channel):
+        """The last message of one channel comes through the other one too."""
+        other = CHANNELS[1 - CHANNELS.index(channel)]
+        if self.said[channel]:
+            self.said[other].append(replace(self.said[channel][-1], recorded=None))
+
+    @rule()
+    def move(self):
+        """The bus moves to another cluster, where offsets begin again."""
+        self.cluster += 1
+        self.said["bus"].clear()
+        for read in self.read.values():
+            read["bus"] = 0
 
     @rule(name=EVENTS, channel=CHANNEL, by=HEARERS, votes=READY, then=st.booleans())
     def agree(self, name, channel, by, votes, then):
@@ -215,6 +260,8 @@ class TwoBridges(RuleBasedStateMachine):
         for place in range(max(0, first - 1), last):
             self._tick()
             said = self.said[channel][place]
+            if not self.ledgers[at].knows(said):
+                said = replace(said, recorded=None)
             self.ledgers[at].takes(said, CLOCK.moment)
             self.runner.run(
                 self.bridges[at].intake.take(self._message(said, channel, place), channel)
@@ -224,10 +271,10 @@ class TwoBridges(RuleBasedStateMachine):
         who = {"proved": said.who, "claimed": None, "pretended": "somebody else"}[said.proof]
         name = {} if said.proof == "proved" else {"approver": said.who}
         where = {"resource": said.vm} if said.vm else {}
-        position = f"bus/0/{place}" if channel == "bus" else None
+        log = {"_log": f"{self.cluster}/bus/0", "_position": f"bus/0/{place}"}
         return delivery(
             said.event, id=f"m-{said.number}", decision=said.what, **name, **where,
-            _identity=who, _position=position,
+            _identity=who, _recorded=said.recorded, **(log if channel == "bus" else {}),
         )  # fmt: skip
 
     # --- what bridges do ---------------------------------------------------------------------
@@ -256,6 +303,62 @@ class TwoBridges(RuleBasedStateMachine):
         failed = self.runner.run(told("approval.failed"))
         assert sorted(one["data"]["eventId"] for one in failed) == sorted(ledger.failed)
         assert len(self.runner.run(told("approval.granted"))) == len(ledger.granted)
+
+    @rule(at=BRIDGES, name=EVENTS, who=WHO, what=MEANWHILE, policy=st.sampled_from(POLICIES))
+    def look_during_a_slow_poll(self, at, name, who, what, policy):
+        """Something happens while a StartRequest waits; the next look finds everything in order."""
+        self._tick()
+        self.ledgers[at].looks(CLOCK.moment)
+        if what == "harsher":
+            self.change(name, "harsher")
+        self.runner.run(self._slowly(at, lambda: self._meanwhile(at, name, who, what, policy)))
+        self.look(at)
+
+    async def _slowly(self, at, meanwhile):
+        bridge = self.bridges[at]
+        async with bridge.endpoint.turn:
+            deciding = asyncio.create_task(bridge.consider())
+            while not (deciding.done() or bridge.endpoint.turn._waiters):
+                await asyncio.sleep(0)
+            self._tick()
+            await meanwhile()
+        await deciding
+
+    async def _meanwhile(self, at, name, who, what, policy):
+        bridge, ledger = self.bridges[at], self.ledgers[at]
+        if what == "hold":
+            self.number += 1
+            said = Said(self.number, name, who, "hold", "", local=True)
+            ledger.takes(said, CLOCK.moment)
+            await bridge.intake.take_local(self._message(said, "control", 0), "control", who)
+        elif what in {"poll", "harsher"}:
+            await bridge.poll()
+        elif what == "dry run":
+            self._configure(at, dry_run=not ledger.dry_run)
+        elif what == "policy":
+            self._configure(at, require=policy)
+        else:
+            await self._hear_one(at)
+
+    async def _hear_one(self, at):
+        place = self.read[at]["radio"]
+        if place < len(self.said["radio"]):
+            self.read[at]["radio"] += 1
+            said = self.said["radio"][place]
+            self.ledgers[at].takes(said, CLOCK.moment)
+            await self.bridges[at].intake.take(self._message(said, "radio", place), "radio")
+
+    @rule(at=BRIDGES, policy=st.sampled_from(POLICIES), dry_run=st.booleans(), then=st.booleans())
+    def reload(self, at, policy, dry_run, then):
+        self._configure(at, require=policy, dry_run=dry_run)
+        if then:
+            self.look(at)
+
+    def _configure(self, at, **rules):
+        self.rules[at].update(rules)
+        self.ledgers[at].policy = self.rules[at]["require"]
+        self.ledgers[at].dry_run = self.rules[at].get("dry_run", False)
+        reconfigure(self.bridges[at], **rules)
 
     @rule(at=BRIDGES)
     def restart(self, at):

@@ -195,12 +195,12 @@ SHORTER = [story for story in SHORT if len(story) < 3]
 def by_hand(policy, words):
     """The verdict of the naive model."""
     model, event, now = VoteLedger("vm-0", policy, listed=False), EVENT, NOON
-    model.sees({event.event_id: event})
+    model.sees({event.event_id: event}, now)
     for number, word in enumerate(words):
         now += SECOND
         if word in CHANGES:
             event = CHANGES[word](event)
-            model.sees({event.event_id: event})
+            model.sees({event.event_id: event}, now)
         else:
             model.takes(replace(said(word), number=number), now)
     return model.enough(event.event_id, now, now)
