@@ -130,3 +130,22 @@ def over(pid: int) -> bool:
     except OSError:
         return True
     return state == "Z"
+
+
+async def test_a_drain_for_what_the_event_was_does_not_approve_what_it_became(tmp_path):
+    """It drains for a Freeze, which meanwhile becomes a Terminate of two VMs."""
+    waits = f'{DRAIN}; while [ "$EVENT_TYPE" = Freeze -a ! -e "$RUNS.go" ]; do sleep 0.1; done'
+    refuses = f'{waits}; [ "$EVENT_TYPE" = Freeze ]'
+    async with stage(tmp_path, sinks=sinks(tmp_path, script=refuses)) as at:
+        at.configure(approvals={"require": "any"})
+        at.world.create(name="kept", type="Freeze", notice="1h", started_for=None)
+        await at.start()
+        await at.until(lambda: runs(at) == 1, "the drain")
+        at.world.update("kept", type="Terminate", resources=["vm-0", "vm-1"])
+        await at.until(lambda: heard(at, "updated"), "the worse state")
+        (tmp_path / "runs.go").touch()
+        await at.until(lambda: outcomes(at, "refused"), "the refusal")
+        await at.polled(3)
+        assert await at.stop() == 0
+        assert [one["data"]["reason"] for one in outcomes(at, "refused")] == ["superseded"]
+        assert [one for one in at.simulator.truth if one["what"] == "approval"] == []
