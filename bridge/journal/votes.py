@@ -108,8 +108,7 @@ def votes_ever(store: Store, event_key: str) -> list[Vote]:
 def votes_lately(store: Store, limit: int) -> list[Vote]:
     """The newest votes on all events, the latest first."""
     sql = "SELECT body FROM vote ORDER BY json_extract(body, '$.at') DESC LIMIT ?"
-    rows = store.connection.execute(sql, (limit,))
-    return [_read_vote(json.loads(body)) for (body,) in rows]
+    return _read_votes(store, sql, limit)
 
 
 def said_by(store: Store, approval_id: str) -> list[Vote]:
