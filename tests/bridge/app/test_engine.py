@@ -104,9 +104,9 @@ async def test_a_vote_is_taken_azure_is_notified_and_the_outcome_is_published(be
 
 
 async def test_a_reload_brings_other_rules_and_other_sources(bench):
-    bench.world.create(name="e", type="Reboot", notice="1h")
-    async with bench.engine(dry_run=True) as engine:
-        bench.say("e", id="1")
+    bench.world.create(name="e", type="Reboot", notice="1h", resources=["vm-0", "vm-1"])
+    async with bench.engine(require="each-resource") as engine:
+        bench.say("e", id="1", resource="vm-0")
         await until(lambda: bench.told("approval.recorded"))
         new = bench.config(**{"from": {}})
         await reload(engine, new)
@@ -129,9 +129,9 @@ async def test_a_new_poller_posts_what_the_old_one_no_longer_can(bench):
 
 
 async def test_what_was_voted_before_a_restart_is_granted_after_it_without_any_source(bench):
-    bench.world.create(name="e", type="Reboot", notice="1h")
-    async with bench.engine(dry_run=True):
-        bench.say("e")
+    bench.world.create(name="e", type="Reboot", notice="1h", resources=["vm-0", "vm-1"])
+    async with bench.engine(require="each-resource"):
+        bench.say("e", resource="vm-0")
         await until(lambda: bench.told("approval.recorded"))
     async with bench.engine(**{"from": {}}):
         await until(lambda: bench.told("approval.granted"))

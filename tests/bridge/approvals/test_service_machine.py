@@ -47,6 +47,7 @@ CHANNEL = st.sampled_from(CHANNELS)
 READY = st.permutations([(who, vm) for who in ("orders", "billing") for vm in VMS])
 HEARERS = st.sampled_from([VMS, VMS, VMS, VMS[:1], VMS[1:], ()])
 CHANGES = st.sampled_from(["harsher", "milder", "earlier", "later", "more", "fewer", "turned"])
+POLICY = st.sampled_from(POLICIES)
 MEANWHILE = st.sampled_from(["hold", "hear", "poll", "harsher", "dry run", "policy"])
 
 
@@ -124,7 +125,7 @@ class TwoBridges(RuleBasedStateMachine):
         self.bridges, self.windows, self.ledgers, self.read = {}, {}, {}, {}
         self.rules, self.number, self.cluster = {}, 0, 0
 
-    @initialize(policy=st.sampled_from(POLICIES), listed=st.booleans())
+    @initialize(policy=POLICY, listed=st.booleans())
     def open(self, policy, listed):
         for vm in VMS:
             self.rules[vm] = {"require": policy, "allow": ALLOW if listed else []}
@@ -207,15 +208,34 @@ class TwoBridges(RuleBasedStateMachine):
         for at in by:
             self.hear(at, channel, len(self.said[channel]))
 
-    @rule(name=EVENTS, who=WHO, vm=WHERE, how=CHANGES, by=HEARERS)
-    def worsen_before_reading(self, name, who, vm, how, by):
-        """An approval is on the bus when its event changes, and is read after that."""
-        self.say(name, who, "approve", vm, "proved", "bus", ())
+    @rule(name=EVENTS, how=CHANGES, by=HEARERS, votes=READY)
+    def change_before_reading(self, name, how, by, votes):
+        """Approvals are on the bus when their event changes, and are read after that."""
+        for who, vm in votes:
+            self.say(name, who, "approve", vm, "proved", "bus", ())
         self.change(name, how)
         for at in by:
             self._tick()
             self.runner.run(self.bridges[at].poll())
             self.hear(at, "bus", len(self.said["bus"]))
+            self.look(at)
+
+    @rule(name=EVENTS, who=WHO, how=CHANGES, by=HEARERS, votes=READY)
+    def change_after_a_hold(self, name, who, how, by, votes):
+        """The event changes while somebody holds, and then all approve."""
+        self.say(name, who, "hold", "", "proved", "radio", by)
+        self.change(name, how)
+        self.poll(by, then=True)
+        self.agree(name, "radio", by, votes, then=True)
+
+    @rule(name=EVENTS, by=HEARERS, votes=READY)
+    def rehearse(self, name, by, votes):
+        """All approve in a dry run, which ends after that."""
+        for at in by:
+            self._configure(at, dry_run=True)
+        self.agree(name, "radio", by, votes, then=False)
+        for at in by:
+            self._configure(at, dry_run=False)
             self.look(at)
 
     @rule(channel=CHANNEL)
@@ -304,9 +324,11 @@ class TwoBridges(RuleBasedStateMachine):
         assert sorted(one["data"]["eventId"] for one in failed) == sorted(ledger.failed)
         assert len(self.runner.run(told("approval.granted"))) == len(ledger.granted)
 
-    @rule(at=BRIDGES, name=EVENTS, who=WHO, what=MEANWHILE, policy=st.sampled_from(POLICIES))
-    def look_during_a_slow_poll(self, at, name, who, what, policy):
+    @rule(at=BRIDGES, name=EVENTS, who=WHO, what=MEANWHILE, policy=POLICY, votes=READY)
+    def look_during_a_slow_poll(self, at, name, who, what, policy, votes):
         """Something happens while a StartRequest waits; the next look finds everything in order."""
+        self.poll((at,), then=False)
+        self.agree(name, "radio", (at,), votes, then=False)
         self._tick()
         self.ledgers[at].looks(CLOCK.moment)
         if what == "harsher":
@@ -348,7 +370,7 @@ class TwoBridges(RuleBasedStateMachine):
             self.ledgers[at].takes(said, CLOCK.moment)
             await self.bridges[at].intake.take(self._message(said, "radio", place), "radio")
 
-    @rule(at=BRIDGES, policy=st.sampled_from(POLICIES), dry_run=st.booleans(), then=st.booleans())
+    @rule(at=BRIDGES, policy=POLICY, dry_run=st.booleans(), then=st.booleans())
     def reload(self, at, policy, dry_run, then):
         self._configure(at, require=policy, dry_run=dry_run)
         if then:
