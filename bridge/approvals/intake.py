@@ -194,7 +194,8 @@ class Intake:
 
     def _malformed(self, delivery: Delivery, via: str, why: str, now: datetime) -> list[CloudEvent]:
         unnamed = delivery.position or fingerprint(delivery.body)
-        key, shown = claimed(delivery.body, delivery.headers) or (unnamed, unnamed)
+        shown = claimed(delivery.body, delivery.headers) or unnamed
+        key = _place(delivery) or unnamed
         cause = Cause(shown, key, None, delivery.identity, via, position=delivery.position)
         told = Outcome("refused", None, cause, reason="malformed", detail=why)
         return self.publisher.stray(told, now)

@@ -104,8 +104,8 @@ def fingerprint(body: bytes) -> str:
     return f"sha256-{hashlib.sha256(body).hexdigest()}"
 
 
-def claimed(body: bytes, headers: MessageHeaders) -> tuple[str, str] | None:
-    """The key and the id that an unreadable message gives itself; None when it has none."""
+def claimed(body: bytes, headers: MessageHeaders) -> str | None:
+    """The id that an unreadable message gives itself; None when it has none."""
     with suppress(MalformedApproval):
         body, headers = unwrap(body, headers)
     content = read_object(body) if len(body) <= LARGEST else {}
@@ -113,12 +113,8 @@ def claimed(body: bytes, headers: MessageHeaders) -> tuple[str, str] | None:
         head = MessageHead.read(headers)
     except ValueError:
         head = MessageHead("", None, {})
-    binary = {"specversion": "", **head.attributes}
-    for found in (binary, content, {"id": head.webhook_id}):
-        if (shown := _claim(found, "id")) is not None:
-            source = _claim(found, "source") if has_sign(found) else None
-            return (f"{source}\x1f{shown}" if source else shown), shown
-    return None
+    places = (head.attributes, content, {"id": head.webhook_id})
+    return next((shown for found in places if (shown := _claim(found, "id"))), None)
 
 
 def _claim(found: Mapping[str, Any], name: str) -> str | None:

@@ -270,12 +270,12 @@ def test_json_in_data_base64_is_json():
 @pytest.mark.parametrize(
     ("body", "headers", "found"),
     [
-        (b"\xff", BINARY, ("/orders\x1fa-1", "a-1")),
-        ({**ENVELOPE, "data": 7}, STRUCTURED, ("/orders\x1fa-1", "a-1")),
-        ({"specversion": "1.0", "id": "a-1"}, (), ("a-1", "a-1")),
-        ({"id": "j", "decision": ""}, [("webhook-id", b"w")], ("j", "j")),
-        (b"{", [("webhook-id", b"w")], ("w", "w")),
-        (b"x" * (LARGEST + 1), BINARY, ("/orders\x1fa-1", "a-1")),
+        (b"\xff", BINARY, "a-1"),
+        ({**ENVELOPE, "data": 7}, STRUCTURED, "a-1"),
+        ({"specversion": "1.0", "id": "a-1"}, (), "a-1"),
+        ({"id": "j", "decision": ""}, [("webhook-id", b"w")], "j"),
+        (b"{", [("webhook-id", b"w")], "w"),
+        (b"x" * (LARGEST + 1), BINARY, "a-1"),
         ({"id": "a\nb"}, [("ce_id", b"\xff")], None),
         ([], (), None),
     ],
