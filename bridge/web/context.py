@@ -1,7 +1,7 @@
 """What the handlers of one bridge share: the runtime, the open streams and the counters."""
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from aiohttp import web
 
@@ -68,11 +68,21 @@ class WebContext:
             names = tuple(self.runtime.status.sinks)
             try:
                 async with asyncio.timeout(_PATIENCE):
-                    self._readings = await self.runtime.journal.run(lambda s: _read(s, names))
+                    found = await self.runtime.journal.run(lambda s: _read(s, names))
             except TimeoutError:
                 return self._readings
-            self._read_at = now
+            self._read_at, self._readings = now, replace(found, seen=self._seen(found, now))
             return self._readings
+
+    def _seen(self, found: Readings, now: float) -> dict[str, float]:
+        """Since when each sink's oldest row has been its oldest, as far as we have looked."""
+        before = self._readings
+        return {
+            name: before.seen.get(name, now)
+            if name in before.backlogs and before.backlogs[name].oldest == backlog.oldest
+            else now
+            for name, backlog in found.backlogs.items()
+        }
 
 
 def _read(store: Store, sinks: tuple[str, ...]) -> Readings:

@@ -31,6 +31,8 @@ class Readings:
     pending: int = 0
     size: int = 0
     backlogs: Mapping[str, Backlog] = field(default_factory=dict)
+    seen: Mapping[str, float] = field(default_factory=dict)
+    """For each sink, since when what waits longest is known to wait; monotonic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ def families(runtime: Runtime, readings: Readings, moment: Moment) -> list[Famil
         *_process(runtime, moment),
         *_source(runtime.status.source, readings, moment),
         *_sinks(sinks),
-        *_backlogs(sinks, readings, moment.wall),
+        *_backlogs(sinks, readings, moment),
         *_approvals(runtime.status, moment.monotonic),
         *_journal(runtime, readings),
         Family("seb_tokens_refused_total", "counter", "Requests whose token was refused.").add(
@@ -151,14 +153,20 @@ def _sinks(sinks: Mapping[str, SinkStatus]) -> list[Family]:
     return [up, untried, stopped, delivered, failed, rejected, filtered, latency]
 
 
-def _backlogs(sinks: Mapping[str, SinkStatus], readings: Readings, now: float) -> list[Family]:
+def _waiting_age(oldest: float | None, seen: float, moment: Moment) -> float:
+    """By the time in the journal, and at least as long as we know of it: clocks are set back."""
+    return 0.0 if oldest is None else max(moment.wall - oldest, moment.monotonic - seen, 0.0)
+
+
+def _backlogs(sinks: Mapping[str, SinkStatus], readings: Readings, moment: Moment) -> list[Family]:
     waiting = Family("seb_sink_waiting", "gauge", "CloudEvents in the journal that still wait.")
     oldest = Family("seb_sink_oldest_age_seconds", "gauge", "Age of the oldest waiting CloudEvent.")
     dead = Family("seb_sink_dead_letters", "gauge", "Dead letters in the journal.")
     for name, backlog in readings.backlogs.items():
         labels = {"sink": name, "type": sinks[name].type}
         waiting.add(backlog.waiting, **labels)
-        oldest.add(0 if backlog.oldest is None else max(0.0, now - backlog.oldest), **labels)
+        seen = readings.seen.get(name, moment.monotonic)
+        oldest.add(_waiting_age(backlog.oldest, seen, moment), **labels)
         dead.add(backlog.dead, **labels)
     return [waiting, oldest, dead]
 

@@ -1,5 +1,7 @@
 import re
+from datetime import timedelta
 
+from support.clock import ShiftedClock
 from support.guarded_bridge import scrape
 from support.prometheus import parse, value
 from support.served_bridge import announce, kill
@@ -64,6 +66,17 @@ async def test_what_happened_is_counted(running):
     assert value(found, "seb_sink_waiting", sink="bus", type="kafka") == 0
     assert value(found, "seb_sink_dead_letters", sink="bus", type="kafka") == 1
     assert found["seb_notice_seconds"].samples["seb_notice_seconds_count", ()] == 1
+
+
+async def test_a_clock_that_is_set_back_does_not_make_what_waits_young(running):
+    clock = running.runtime.clock = ShiftedClock()
+    await announce(running.journal, FIRST)
+    await scrape(running.http)
+    clock.stepped -= timedelta(hours=1)
+    clock.ahead += timedelta(seconds=100)
+    found = parse(await scrape(running.http))
+    age = value(found, "seb_sink_oldest_age_seconds", sink="bus", type="kafka")
+    assert 100 <= age < 200
 
 
 async def test_no_label_names_an_event_or_a_vm(running):
