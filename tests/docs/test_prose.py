@@ -46,3 +46,10 @@ def test_the_readme_links_every_page():
     pages = [f"docs/{page.name}" for page in sorted(DOCS.glob("*.md"))]
     assert len(pages) > 15
     assert [page for page in pages if f"]({page})" not in listed] == []
+
+
+def test_the_changelog_says_each_thing_once():
+    page = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    for section in page.split("\n### ")[1:]:
+        items = re.findall(r"(?m)^- \*\*(.+?)[.:]?\*\*", section)
+        assert [item for item in items if items.count(item) > 1] == []
