@@ -167,7 +167,7 @@ class HttpSettings(Settings):
 
     @property
     def listen_is_default(self) -> bool:
-        """Whether the address is only a default: if it is taken, the bridge warns and goes on."""
+        """Whether the address is only a default: if it is taken, the bridge warns and continues."""
         return "listen" not in self.model_fields_set
 
     @model_validator(mode="after")
