@@ -45,10 +45,12 @@ def add_connection(parser: argparse.ArgumentParser) -> None:
     )
     there = parser.add_mutually_exclusive_group()
     there.add_argument(
-        "--socket", type=Path, metavar="PATH", help="the bridge's control socket; no file is read"
+        "--socket", type=Path, metavar="PATH", help="the bridge's control socket, instead of -c"
     )
     there.add_argument(
-        "--url", type=_url, help="the bridge's HTTP address; no file is read; gets your token"
+        "--url",
+        type=_url,
+        help="the bridge's HTTP address, instead of -c; your token is sent there",
     )
     parser.add_argument(
         "--token", help="for HTTP, if you may not open the control socket (or set SEB_TOKEN)"

@@ -73,7 +73,7 @@ def check_tls(http: HttpSettings) -> None:
 
 
 async def _control(stack: AsyncExitStack, context: WebContext, address: str | None) -> str | None:
-    """Serve the control socket. Without a writable directory, continue: events must still go out."""
+    """Serve the control socket. Without a writable directory, continue: events must go out."""
     if address is None:
         return None
     places = _places("control", CONTROL_CONNECTIONS)

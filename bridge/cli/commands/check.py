@@ -77,9 +77,9 @@ async def _prove(config: Config) -> AsyncIterator[tuple[bool, str]]:
         yield one.chosen or found is not None, tried
     if found is not None:
         async with Metadata(found.url, config.source.api_version) as metadata:
-            yield _judge(await metadata.fetch(), "scheduled events can be read")
+            yield _judge("scheduled events", await metadata.fetch())
             known = await metadata.instance()
-            yield _judge(known, "instance metadata can be read")
+            yield _judge("instance metadata", known)
             instance = known if isinstance(known, Instance) else instance
     here = place(config.source.vm_name or instance.name, instance)
     for name, settings in config.sinks.items():
@@ -90,8 +90,10 @@ async def _prove(config: Config) -> AsyncIterator[tuple[bool, str]]:
         yield result
 
 
-def _judge(answer: object, good: str) -> tuple[bool, str]:
-    return (False, answer.detail) if isinstance(answer, SourceProblem) else (True, good)
+def _judge(what: str, answer: object) -> tuple[bool, str]:
+    if isinstance(answer, SourceProblem):
+        return False, f"{what}: {answer.detail}"
+    return True, f"{what} can be read"
 
 
 async def _sink(name: str, settings: SinkSettings, here: Place) -> tuple[bool, str]:

@@ -11,12 +11,11 @@ def read_secret(secret: Secret, what: str) -> str:
     try:
         value = secret.get()
     except OSError as error:
-        where = error.filename or repr(secret)
-        raise Unavailable(f"{what} cannot be read from {where}: {error.strerror}") from None
+        raise Unavailable(f"{what} cannot be read from {secret.file}: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise Unavailable(f"{what} is not UTF-8 text in {secret!r}") from None
+        raise Unavailable(f"{what} is not UTF-8 text in {secret.file}") from None
     if not value:
-        raise Unavailable(f"{what} is empty in {secret!r}")
+        raise Unavailable(f"{what} is empty in {secret.file}")
     return value
 
 
