@@ -122,10 +122,10 @@ def problem(
     reason, meaning = _meaning(reply.status)
     meaning = (_OF_POST if posted else meanings or {}).get(reply.status, meaning)
     said = _said(reply.body)
-    parts = (f"The metadata service answered {reply.status}", meaning, said and f"it says: {said}")
+    why = "; ".join(part for part in (meaning, said and f"it says: {said}") if part)
     return SourceProblem(
         reason,
-        sentence(": ".join(part for part in parts if part)),
+        sentence(f"The metadata service answered {reply.status}: {why}"),
         status=reply.status,
         retry_after=reply.retry_after,
         # A POST may be refused because its scheduled event has just ended, which is no mistake.

@@ -111,7 +111,10 @@ def test_the_message_and_versions_of_an_error_body_are_reported():
 
 
 def test_an_error_body_with_a_message_inside_is_understood_too():
-    assert "calm down" in problem(received(429, b'{"error": {"message": "calm down"}}')).detail
+    assert (
+        "in total; it says: calm down."
+        in problem(received(429, b'{"error": {"message": "calm down"}}')).detail
+    )
 
 
 @pytest.mark.parametrize(
