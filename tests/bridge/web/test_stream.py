@@ -155,10 +155,15 @@ async def test_a_reader_that_does_not_read_is_disconnected_and_delays_no_other(
     await slow.readuntil(b"\r\n\r\n")
     async with listening(running) as reader:
         count = 400
+
+        async def read_all() -> None:
+            for _ in range(count):
+                await reader.next()
+
+        reading = asyncio.create_task(read_all())
         for first in range(0, count, 50):
             await record(running, *range(first, first + 50), size=60_000)
-        for _ in range(count):
-            await reader.next()
+        await reading
         await until(lambda: limits.count == 1)
     writer.close()
     with suppress(ConnectionError):
