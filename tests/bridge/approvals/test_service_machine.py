@@ -208,35 +208,34 @@ class TwoBridges(RuleBasedStateMachine):
         for at in by:
             self.hear(at, channel, len(self.said[channel]))
 
-    @rule(name=EVENTS, how=CHANGES, by=HEARERS, votes=READY)
-    def change_before_reading(self, name, how, by, votes):
+    @rule(name=EVENTS, how=CHANGES, at=BRIDGES, votes=READY)
+    def change_before_reading(self, name, how, at, votes):
         """Approvals are on the bus when their event changes, and are read after that."""
+        self._begin(name, at)
         for who, vm in votes:
             self.say(name, who, "approve", vm, "proved", "bus", ())
         self.change(name, how)
-        for at in by:
-            self._tick()
-            self.runner.run(self.bridges[at].poll())
-            self.hear(at, "bus", len(self.said["bus"]))
-            self.look(at)
+        self.poll((at,), then=False)
+        self.hear(at, "bus", len(self.said["bus"]))
+        self.look(at)
 
-    @rule(name=EVENTS, who=WHO, how=CHANGES, by=HEARERS, votes=READY)
-    def change_after_a_hold(self, name, who, how, by, votes):
-        """The event changes while somebody holds, and then all approve."""
-        self.say(name, who, "hold", "", "proved", "radio", by)
+    @rule(name=EVENTS, who=WHO, how=CHANGES, at=BRIDGES, votes=READY)
+    def change_after_a_hold(self, name, who, how, at, votes):
+        """The event changes while somebody holds, and then the others approve."""
+        self._begin(name, at)
+        self.say(name, who, "hold", "", "proved", "radio", (at,))
         self.change(name, how)
-        self.poll(by, then=True)
-        self.agree(name, "radio", by, votes, then=True)
+        self.poll((at,), then=True)
+        self.agree(name, "radio", (at,), votes, then=True)
 
-    @rule(name=EVENTS, by=HEARERS, votes=READY)
-    def rehearse(self, name, by, votes):
+    @rule(name=EVENTS, at=BRIDGES, votes=READY)
+    def rehearse(self, name, at, votes):
         """All approve in a dry run, which ends after that."""
-        for at in by:
-            self._configure(at, dry_run=True)
-        self.agree(name, "radio", by, votes, then=False)
-        for at in by:
-            self._configure(at, dry_run=False)
-            self.look(at)
+        self._begin(name, at)
+        self._configure(at, dry_run=True)
+        self.agree(name, "radio", (at,), votes, then=False)
+        self._configure(at, dry_run=False)
+        self.look(at)
 
     @rule(channel=CHANNEL)
     def echo(self, channel):
@@ -327,7 +326,7 @@ class TwoBridges(RuleBasedStateMachine):
     @rule(at=BRIDGES, name=EVENTS, who=WHO, what=MEANWHILE, policy=POLICY, votes=READY)
     def look_during_a_slow_poll(self, at, name, who, what, policy, votes):
         """Something happens while a StartRequest waits; the next look finds everything in order."""
-        self.poll((at,), then=False)
+        self._begin(name, at)
         self.agree(name, "radio", (at,), votes, then=False)
         self._tick()
         self.ledgers[at].looks(CLOCK.moment)
@@ -335,6 +334,13 @@ class TwoBridges(RuleBasedStateMachine):
             self.change(name, "harsher")
         self.runner.run(self._slowly(at, lambda: self._meanwhile(at, name, who, what, policy)))
         self.look(at)
+
+    def _begin(self, name, at):
+        """The event ends, and comes back as one on which this bridge leads."""
+        self.azure.answers = True
+        self.azure.change(name, None)
+        self.poll(VMS, then=False)
+        self._announce(name, VMS if at == VMS[0] else VMS[::-1])
 
     async def _slowly(self, at, meanwhile):
         bridge = self.bridges[at]
