@@ -1,16 +1,32 @@
 """Turns an approval into a vote: decides whether it counts, waits or is refused, and why."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from bridge.approvals.outcomes import Outcome, cause_given, cause_of
+from bridge.approvals.outcomes import (
+    Outcome,
+    cause_given,
+    cause_of,
+    refused_to,
+    remark,
+    told_of,
+    waits_for,
+)
 from bridge.approvals.publisher import Publisher
 from bridge.core.cloudevent import CloudEvent
 from bridge.core.state import State, Tracked
 from bridge.journal.grants import EventLife, GrantState, grant_of
 from bridge.journal.views import published
-from bridge.journal.votes import Receipt, born, early, is_crowded, votes, waiting
+from bridge.journal.votes import (
+    NOTHING,
+    Receipt,
+    born,
+    early,
+    is_crowded,
+    is_waiting_crowded,
+    votes,
+)
 from bridge.policy.allow import stale
 from bridge.policy.judge import Judgment, as_vote, judge
 from bridge.policy.seen import NEVER_CAME, Sighting, as_seen, unfit
@@ -19,7 +35,6 @@ from bridge.policy.votes import (
     LocalOutcome,
     Refusal,
     Vote,
-    VoteOutcome,
     older,
     renewed,
     unchanged,
@@ -27,14 +42,11 @@ from bridge.policy.votes import (
 from bridge.runtime.runtime import Runtime
 
 MOST_WAITING = 1000
-"""How many early approvals may wait; more than that is not an accident."""
+"""How many early approvals of unproved senders may wait; proved ones have no limit."""
 MOST_UNVERIFIED = 1000
 """How many votes of unverified names one event may have; verified votes have no limit."""
-EARLY = "early"
-_NO_VETO = "A hold does not stop Azure: the event still starts at notBefore."
 _EVENT_UNKNOWN = "this bridge has not seen such a scheduled event yet; the approval waits for it"
 _STATE_UNKNOWN = "this bridge does not know the state in seen yet; the approval waits"
-_BEING_TOLD = "Azure is being told: this hold stops no request on its way, only further ones."
 _ELSEWHERE = Refusal("not-approvable", "the event does not name this VM")
 _TOLD_ALREADY = Refusal(
     "not-approvable", "Azure has already accepted the approval, and it cannot be revoked"
@@ -42,7 +54,8 @@ _TOLD_ALREADY = Refusal(
 _LATER_STANDS = Refusal("superseded", "the same approver has cast a later vote")
 _REPLAYED = Refusal("replayed", "this message was already received, and its vote no longer counts")
 _TAKEN = Refusal("unauthorized", "this name has a verified vote, and this sender is not verified")
-_FULL = Refusal("rate-limited", f"the event already has {MOST_UNVERIFIED} unverified votes")
+_FULL = Refusal("rate-limited", "there is no space for more unverified votes on this event")
+_NO_SEATS = Refusal("rate-limited", "too many approvals already wait for their events")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +73,8 @@ class Assessor:
 
     runtime: Runtime
     publisher: Publisher
+    before: Receipt = field(default=NOTHING)
+    """What the current message adds to the journal already."""
 
     async def assess(
         self,
@@ -86,7 +101,7 @@ class Assessor:
         if isinstance(found, Refusal):
             return self._refused(found, vote, known, now)
         if found is None:
-            return Assessment(Receipt(early=[given]), _waiting(given, _STATE_UNKNOWN))
+            return Assessment(Receipt(early=[given]), waits_for(given, _STATE_UNKNOWN))
         return await self.cast(found, known, now)
 
     async def again(self, given: Given, state: State, now: datetime) -> Assessment:
@@ -98,7 +113,7 @@ class Assessor:
         if known is None or not any(vote.approver == given.approver for vote in mine):
             wait = [one.seen_as for _, one in await self.runtime.journal.run(early)]
             why = _STATE_UNKNOWN if known else _EVENT_UNKNOWN
-            told = _waiting(given, why) if given.seen_as in wait else _answer(given, _REPLAYED)
+            told = waits_for(given, why) if given.seen_as in wait else refused_to(given, _REPLAYED)
             return Assessment(Receipt(), told)
         found = self._judged(cast, known, now)
         return Assessment(Receipt(), self._stands(mine[0], known, found, grant), (key, known.life))
@@ -134,7 +149,7 @@ class Assessor:
         elif why is None:
             why = await self._crowd(given, now)
         if why is None:
-            return Assessment(Receipt(early=[given]), _waiting(given, _EVENT_UNKNOWN))
+            return Assessment(Receipt(early=[given]), waits_for(given, _EVENT_UNKNOWN))
         told = Outcome(
             "refused",
             given.approval.event_key,
@@ -142,15 +157,15 @@ class Assessor:
             reason=why.reason,
             detail=why.detail,
         )
-        return Assessment(Receipt(events=self.publisher.stray(told, now)), _answer(given, why))
+        return Assessment(Receipt(events=self.publisher.stray(told, now)), refused_to(given, why))
 
     async def _crowd(self, given: Given, now: datetime) -> Refusal | None:
-        """Why it cannot wait; one that waits already can."""
-        if given.at < now or len(await self.runtime.journal.run(waiting)) < MOST_WAITING:
+        """Why it cannot wait; one that waits already can, and so can a verified one."""
+        if given.at < now or given.identity is not None:
             return None
-        return Refusal(
-            "rate-limited", f"{MOST_WAITING} approvals are already waiting for their events"
-        )
+        limits = (MOST_WAITING, self.runtime.config.journal.max_size, self.before)
+        crowded = await self.runtime.journal.run(lambda s: is_waiting_crowded(s, given, *limits))
+        return _NO_SEATS if crowded else None
 
     def _elsewhere(self, given: Given) -> Assessment:
         """On a bus, only the bridges concerned react; a local caller always gets an answer."""
@@ -158,7 +173,7 @@ class Assessor:
             self.publisher.count("refused", _ELSEWHERE.reason)
         else:
             self.publisher.count("dropped", "not-ours")
-        return Assessment(Receipt(), _answer(given, _ELSEWHERE))
+        return Assessment(Receipt(), refused_to(given, _ELSEWHERE))
 
     async def _ballot(self, event: EventLife) -> tuple[list[Vote], GrantState | None]:
         return await self.runtime.journal.run(
@@ -170,16 +185,14 @@ class Assessor:
         event = (vote.event_key, vote.life)
         if vote.decision == "approve" and self.runtime.rules.dry_run:
             vote = replace(vote, dry_run=True)
-        if not vote.verified and await self.runtime.journal.run(
-            lambda store: is_crowded(store, vote, MOST_UNVERIFIED)
-        ):
+        if not vote.verified and await self._is_crowded(vote):
             return self._refused(_FULL, vote, known, now)
         cast, told = await self._ballot(event)
         standing = next((one for one in cast if one.voter == vote.voter), None)
         refusal = _superfluous(vote, standing, told)
         if refusal is _LATER_STANDS and not vote.local:
             self.publisher.count("dropped", "older")
-            return Assessment(Receipt(), _told(vote, "refused", refusal))
+            return Assessment(Receipt(), told_of(vote, "refused", refusal))
         if refusal is not None:
             return self._refused(refusal, vote, known, now)
         timeout = self.runtime.rules.hold_timeout
@@ -194,10 +207,14 @@ class Assessor:
         found = self._judged(cast, known, now)
         receipt = Receipt(
             votes=[vote],
-            events=self._recorded(vote, known, found, now, told),
+            events=self._recorded(vote, known, found, now, told, changes=standing is not None),
             duties=self._duties(known, found),
         )
         return Assessment(receipt, self._stands(vote, known, found, told), event)
+
+    async def _is_crowded(self, vote: Vote) -> bool:
+        limits = (MOST_UNVERIFIED, self.runtime.config.journal.max_size, self.before)
+        return await self.runtime.journal.run(lambda store: is_crowded(store, vote, *limits))
 
     def _judged(self, cast: Sequence[Vote], known: Tracked, now: datetime) -> Judgment:
         return judge(known.event, cast, self.runtime.rules_for(known), now)
@@ -218,10 +235,10 @@ class Assessor:
         self, vote: Vote, known: Tracked, found: Judgment, told: GrantState | None
     ) -> LocalOutcome:
         if told == "granted":
-            return _told(vote, "granted")
+            return told_of(vote, "granted")
         if self._is_enough(known, found):
-            return _told(vote, "pending")
-        return replace(_told(vote, "recorded"), detail=_remark(vote, told))
+            return told_of(vote, "pending")
+        return replace(told_of(vote, "recorded"), detail=remark(vote, told))
 
     def _refused(self, why: Refusal, vote: Vote, known: Tracked, now: datetime) -> Assessment:
         told = Outcome(
@@ -234,7 +251,7 @@ class Assessor:
             detail=why.detail,
         )
         said = self.publisher.answer(told, known, now, local=vote.local)
-        return Assessment(Receipt(events=said), _told(vote, "refused", why))
+        return Assessment(Receipt(events=said), told_of(vote, "refused", why))
 
     def _recorded(
         self,
@@ -243,6 +260,8 @@ class Assessor:
         found: Judgment,
         now: datetime,
         told: GrantState | None,
+        *,
+        changes: bool,
     ) -> list[CloudEvent]:
         """`approval.recorded`, unless this vote is the one that satisfies the policy."""
         if self._is_enough(known, found):
@@ -255,18 +274,11 @@ class Assessor:
             known,
             found,
             str(rules.require),
-            detail=_remark(vote, told),
+            detail=remark(vote, told),
             dry_run=rules.dry_run,
             would_grant=found.satisfied,
         )
-        return self.publisher.answer(said, known, now, local=vote.local)
-
-
-def _remark(vote: Vote, told: GrantState | None) -> str | None:
-    """What a hold cannot stop."""
-    if vote.decision != "hold":
-        return None
-    return f"{_BEING_TOLD} {_NO_VETO}" if told == "asked" else _NO_VETO
+        return self.publisher.answer(said, known, now, local=vote.local, counted=changes)
 
 
 def _superfluous(vote: Vote, standing: Vote | None, told: GrantState | None) -> Refusal | None:
@@ -278,18 +290,3 @@ def _superfluous(vote: Vote, standing: Vote | None, told: GrantState | None) -> 
     if told == "granted" and vote.decision == "hold":
         return _TOLD_ALREADY
     return None
-
-
-def _told(vote: Vote, outcome: VoteOutcome, why: Refusal | None = None) -> LocalOutcome:
-    words = (why.reason, why.detail) if why else (None, None)
-    return LocalOutcome(vote.event_key, outcome, vote.approval, *words)
-
-
-def _answer(given: Given, why: Refusal) -> LocalOutcome:
-    approval = given.approval
-    return LocalOutcome(approval.event_key, "refused", approval.id, why.reason, why.detail)
-
-
-def _waiting(given: Given, why: str) -> LocalOutcome:
-    approval = given.approval
-    return LocalOutcome(approval.event_key, "pending", approval.id, EARLY, why)

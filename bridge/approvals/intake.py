@@ -2,48 +2,43 @@
 
 import asyncio
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 
-from bridge.approvals.assessment import EARLY, Assessment, Assessor
-from bridge.approvals.outcomes import Cause, Outcome, unproved
+from bridge.approvals.assessment import Assessment, Assessor
+from bridge.approvals.outcomes import EARLY, Cause, Outcome, unproved
 from bridge.approvals.publisher import Publisher
-from bridge.approvals.verification import Proof, Verifier
+from bridge.approvals.verification import OpenedMessage, Verifier
 from bridge.common.errors import Unavailable
 from bridge.core.cloudevent import CloudEvent
 from bridge.core.state import Tracked
 from bridge.journal import Journal
 from bridge.journal.drills import open_to_votes
 from bridge.journal.grants import EventLife, grant_of
-from bridge.journal.votes import Receipt, early_one, end_wait, receive, seen, waiting
+from bridge.journal.votes import (
+    Receipt,
+    early_one,
+    end_wait,
+    receive,
+    seen,
+    together,
+    waiting,
+)
 from bridge.plugins import Delivery
 from bridge.policy.allow import named
-from bridge.policy.message import (
-    MalformedApproval,
-    NotForUs,
-    claimed,
-    fingerprint,
-    read,
-    unwrap,
-)
-from bridge.policy.votes import HTTP, SINK, Approval, Given, LocalOutcome, Refusal
+from bridge.policy.message import MalformedApproval, NotForUs, claimed, fingerprint
+from bridge.policy.votes import HTTP, SINK, Given, LocalOutcome
 from bridge.runtime.runtime import Runtime
+
+_NEARLY_FULL = 0.8
+_LONGEST_PAUSE = 1.0
 
 
 class Unauthorized(Exception):
     """A local message that does not prove a known sender; the message says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Message:
-    """The content of a message, and what its sender proved; `refusal` if that is not enough."""
-
-    said: Sequence[Approval]
-    proof: Proof
-    refusal: Refusal | None = None
 
 
 @dataclass(slots=True)
@@ -57,6 +52,7 @@ class Intake:
     runtime: Runtime
     publisher: Publisher
     patience: float = 2.0
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     assessor: Assessor = field(init=False)
     voting: asyncio.Lock = field(default_factory=asyncio.Lock)
     _verifier: Verifier = field(default_factory=Verifier)
@@ -76,10 +72,9 @@ class Intake:
             now = self.runtime.clock.now()
             await self._settle(now)
             receipt = await self._receipt(delivery, via, now, must_sign=must_sign)
-            await journal.durably(
-                lambda store: receive(store, receipt, self.runtime.clock.timestamp())
-            )
+            full = await self._record(receipt)
         journal.announce()
+        await self._slow_down(full)
 
     async def take_local(
         self, delivery: Delivery, via: str, identity: str | None
@@ -101,17 +96,32 @@ class Intake:
                 self.publisher.turn_away(unproved(message.said[0], via, message.refusal))
                 raise Unauthorized(message.refusal.detail)
             assessed = await self._assess(message, delivery, via, now, local=True)
-            receipt = _together([one.receipt for one in assessed])
-            await journal.durably(
-                lambda store: receive(store, receipt, self.runtime.clock.timestamp())
-            )
+            full = await self._record(together([one.receipt for one in assessed]))
         journal.announce()
+        await self._slow_down(full)
         return [one.outcome for one in assessed] if via == SINK else await self._heard(assessed)
 
     async def settle(self) -> datetime | None:
         """Assess waiting approvals again; return when the wait of the next one ends."""
         async with self.voting:
             return await self._settle(self.runtime.clock.now())
+
+    async def _record(self, receipt: Receipt) -> float:
+        """Write the receipt; return how full the journal's share for votes is."""
+        most = self.runtime.config.journal.max_size
+        done = await self.runtime.journal.durably(
+            lambda store: receive(store, receipt, self.runtime.clock.timestamp(), most)
+        )
+        self.publisher.left_out(done.unpublished)
+        return done.full
+
+    async def _slow_down(self, full: float) -> None:
+        """Read more slowly when votes have taken most of their share: proved ones are not refused.
+
+        Nobody else waits for this, except for the next message of the same source or caller.
+        """
+        if full > _NEARLY_FULL:
+            await self.sleep(min(_LONGEST_PAUSE, (full - _NEARLY_FULL) / (1 - _NEARLY_FULL)))
 
     def _writable(self) -> Journal:
         journal = self.runtime.journal
@@ -138,8 +148,10 @@ class Intake:
                 still[number], self._looked[number] = until, known
                 continue
             stray = None if assessed.event or known else given
-            settled = (number, assessed.receipt, self.runtime.clock.timestamp(), stray)
-            await journal.durably(lambda store, settled=settled: end_wait(store, *settled))  # type: ignore[misc]  # mypy cannot infer a lambda's default
+            most = self.runtime.config.journal.max_size
+            settled = (number, assessed.receipt, self.runtime.clock.timestamp(), stray, most)
+            done = await journal.durably(lambda store, settled=settled: end_wait(store, *settled))  # type: ignore[misc]  # mypy cannot infer a lambda's default
+            self.publisher.left_out(done.unpublished)
             journal.announce()
         self._looked = {number: self._looked.get(number) for number in still}
         return min(still.values(), default=None)
@@ -166,9 +178,9 @@ class Intake:
         except MalformedApproval as error:
             return Receipt(events=self._malformed(delivery, via, str(error), now))
         assessed = await self._assess(message, delivery, via, now)
-        return _together([one.receipt for one in assessed])
+        return together([one.receipt for one in assessed])
 
-    def _opened_locally(self, delivery: Delivery) -> _Message:
+    def _opened_locally(self, delivery: Delivery) -> OpenedMessage:
         """A caller gets an answer, but what it sent is counted like a message from a bus."""
         named = replace(delivery, position=uuid.uuid4().hex)
         try:
@@ -180,17 +192,8 @@ class Intake:
             self.publisher.count("refused", "malformed")
             raise
 
-    def _opened(self, delivery: Delivery, *, must_sign: bool) -> _Message:
-        """Verify the sender before the content; neither is trusted without the other."""
-        body, headers = unwrap(delivery.body, delivery.headers)
-        reading = partial(read, body, headers, delivery.position, place=_place(delivery))
-        allow = self.runtime.rules.allow
-        proof = self._verifier.prove(allow, headers, body, must_sign=must_sign)
-        if isinstance(proof, Refusal):
-            return _Message(reading(), Proof(), proof)
-        signed = proof.identity is not None
-        said = reading(signed=signed)
-        return _Message(said, proof if signed else Proof(delivery.identity))
+    def _opened(self, delivery: Delivery, *, must_sign: bool) -> OpenedMessage:
+        return self._verifier.open(self.runtime.rules.allow, delivery, must_sign=must_sign)
 
     def _malformed(self, delivery: Delivery, via: str, why: str, now: datetime) -> list[CloudEvent]:
         unnamed = delivery.position or fingerprint(delivery.body)
@@ -201,11 +204,18 @@ class Intake:
         return self.publisher.stray(told, now)
 
     async def _assess(
-        self, message: _Message, delivery: Delivery, via: str, now: datetime, *, local: bool = False
+        self,
+        message: OpenedMessage,
+        delivery: Delivery,
+        via: str,
+        now: datetime,
+        *,
+        local: bool = False,
     ) -> list[Assessment]:
         journal, proof = self.runtime.journal, message.proof
-        state, found = await journal.run(open_to_votes), []
+        state, found = await journal.run(open_to_votes), list[Assessment]()
         for approval in message.said:
+            self.assessor.before = together([one.receipt for one in found])
             given = Given(
                 approval,
                 via,
@@ -256,17 +266,6 @@ class Intake:
         return told
 
 
-def _place(delivery: Delivery) -> str | None:
-    """What no other message without an id has: its log, and its position and time in it.
-
-    A topic that is created again counts its offsets from 0 again.
-    """
-    if delivery.position is None or delivery.log is None:
-        return delivery.position
-    recorded = delivery.recorded.isoformat() if delivery.recorded else ""
-    return f"{delivery.log}\x1f{delivery.position}\x1f{recorded}"
-
-
 def _past(recorded: datetime | None, now: datetime) -> datetime | None:
     """A record time, unless it is later than the arrival: then it proves nothing.
 
@@ -285,15 +284,3 @@ def _remembering(assessed: Assessment, key: tuple[str, str], *, local: bool) -> 
     if refused and (local or assessed.outcome.reason in {"unauthorized", "rate-limited"}):
         return assessed
     return replace(assessed, receipt=replace(assessed.receipt, keys=[key]))
-
-
-def _together(receipts: Iterable[Receipt]) -> Receipt:
-    """Merge several receipts, to write them in one transaction."""
-    parts = list(receipts)
-    return Receipt(
-        votes=[vote for part in parts for vote in part.votes],
-        early=[given for part in parts for given in part.early],
-        keys=[key for part in parts for key in part.keys],
-        events=[event for part in parts for event in part.events],
-        duties={event: due for part in parts for event, due in part.duties.items()},
-    )

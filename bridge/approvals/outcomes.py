@@ -1,4 +1,4 @@
-"""The outcome of an approval, as a CloudEvent."""
+"""The outcome of an approval, as a CloudEvent and as the answer to a local caller."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,10 +11,14 @@ from bridge.core.ids import identify, timestamp
 from bridge.core.messages import OutcomeKind, pending
 from bridge.core.observer import Observer
 from bridge.core.state import Tracked
+from bridge.journal.grants import GrantState
 from bridge.policy.judge import Judgment
-from bridge.policy.votes import Approval, Given, Refusal, Vote
+from bridge.policy.votes import Approval, Given, LocalOutcome, Refusal, Vote, VoteOutcome
 
 _SEVERITY = {"recorded": 9, "granted": 9, "refused": 13, "failed": 18, "due": 13}
+_NO_VETO = "A hold does not stop Azure: the event still starts at notBefore."
+_BEING_TOLD = "Azure is being told: this hold stops no request on its way, only further ones."
+EARLY = "early"
 ALARMING = frozenset({"unauthorized", "replayed"})
 """Reasons of refusals that may be an attack."""
 
@@ -155,3 +159,28 @@ def _about(told: Outcome, observer: Observer, now: datetime) -> Mapping[str, Any
         return {"resources": [], **dict.fromkeys(names)}
     event = pending(told.known.event, observer, now)
     return {name: event[name] for name in ("resources", "eventType", "notBefore", "noticeSeconds")}
+
+
+def remark(vote: Vote, told: GrantState | None) -> str | None:
+    """What a hold cannot stop."""
+    if vote.decision != "hold":
+        return None
+    return f"{_BEING_TOLD} {_NO_VETO}" if told == "asked" else _NO_VETO
+
+
+def told_of(vote: Vote, outcome: VoteOutcome, why: Refusal | None = None) -> LocalOutcome:
+    """The answer to a vote."""
+    words = (why.reason, why.detail) if why else (None, None)
+    return LocalOutcome(vote.event_key, outcome, vote.approval, *words)
+
+
+def refused_to(given: Given, why: Refusal) -> LocalOutcome:
+    """The answer to an approval that is not a vote."""
+    approval = given.approval
+    return LocalOutcome(approval.event_key, "refused", approval.id, why.reason, why.detail)
+
+
+def waits_for(given: Given, why: str) -> LocalOutcome:
+    """The answer to an approval that waits."""
+    approval = given.approval
+    return LocalOutcome(approval.event_key, "pending", approval.id, EARLY, why)

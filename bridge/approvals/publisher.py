@@ -15,6 +15,8 @@ log = logging.getLogger(__name__)
 
 MOST_REFUSALS = 60
 """How many refusals of unverified senders are published per minute; all are counted."""
+MOST_CHANGES = 60
+"""How many changes of unverified votes are published per minute; first votes always are."""
 DROPPED = (
     "duplicate",
     "unchanged",
@@ -24,9 +26,26 @@ DROPPED = (
     "retained",
     "other-topic",
     "tombstone",
+    "unpublished",
 )
-"""Why a message is only counted."""
+"""Why a message, or the outcome of a vote, is only counted."""
 _LOG_STRAYS = 60.0
+
+
+@dataclass(slots=True)
+class _Quota:
+    """Allows something *most* times per minute."""
+
+    most: int
+    _used: int = 0
+    _ends: float = 0.0
+
+    def is_used_up(self, now: float) -> bool:
+        """Count one more; whether that is too many. *now* is monotonic."""
+        if now >= self._ends:
+            self._ends, self._used = now + 60.0, 0
+        self._used += 1
+        return self._used > self.most
 
 
 @dataclass(slots=True)
@@ -36,8 +55,8 @@ class Publisher:
     runtime: Runtime
     _logged: float | None = None
     _unsaid: int = field(default=0)
-    _refusals: int = 0
-    _minute_ends: float = 0.0
+    _refusals: _Quota = field(default_factory=lambda: _Quota(MOST_REFUSALS))
+    _changes: _Quota = field(default_factory=lambda: _Quota(MOST_CHANGES))
 
     def turn(self, known: Tracked) -> int | None:
         """Our place among the bridges; 0 for our own drill, which no other bridge knows."""
@@ -86,12 +105,12 @@ class Publisher:
     ) -> list[CloudEvent]:
         """Publish the outcome of a local vote, or of a vote from a bus if we lead on the event.
 
-        If the vote *counted* before, its sender must learn that it no longer does.
+        A vote of the same approver *counted* before: this one, or the one that it replaces.
         """
         if told.reason == "malformed" and not local:
             return self.stray(told, now)
         leads = local or self.turn(known) == 0
-        if not leads or (not counted and self._too_much(told)):
+        if not leads or self._too_much(told, counted=counted):
             self._count(told)
             _log(told, logging.DEBUG)
             if told.kind == "refused":
@@ -104,14 +123,22 @@ class Publisher:
         refused = outcome(told, self.runtime.identity.observer, now)
         self.runtime.status.refusals.add(refused, stray=stray)
 
-    def _too_much(self, told: Outcome) -> bool:
-        """Keep unverified senders from filling the journal with votes that do not count."""
-        if told.kind != "refused" or told.cause.verified:
+    def _too_much(self, told: Outcome, *, counted: bool = False) -> bool:
+        """Keep unverified senders from filling the journal with what one of them can repeat.
+
+        The end of a vote that counted is always published: its sender must learn about it.
+        """
+        if told.cause.verified or told.kind not in {"recorded", "refused"}:
             return False
-        if self.runtime.clock.monotonic() >= self._minute_ends:
-            self._minute_ends, self._refusals = self.runtime.clock.monotonic() + 60.0, 0
-        self._refusals += 1
-        return self._refusals > MOST_REFUSALS
+        now = self.runtime.clock.monotonic()
+        if told.kind == "recorded":
+            return counted and self._changes.is_used_up(now)
+        return not counted and self._refusals.is_used_up(now)
+
+    def left_out(self, count: int) -> None:
+        """Count outcomes of unverified votes for which the journal has no space."""
+        for _ in range(count):
+            self.count("dropped", "unpublished")
 
     def stray(self, told: Outcome, now: datetime) -> list[CloudEvent]:
         """Handle a message that nobody acts on: count it, log it, publish it only if configured."""

@@ -1,14 +1,20 @@
-"""Verifies signatures with the keys in `approvals.allow`, which are read when needed."""
+"""Opens messages: what they say, and who sent them.
+
+Signatures are verified with the keys in `approvals.allow`, which are read when needed.
+"""
 
 import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 
 from bridge.common.signatures import Headers, Key, Mismatch, Unsigned, is_signed, verify
+from bridge.plugins import Delivery
 from bridge.policy.allow import Allow
-from bridge.policy.votes import Refusal
+from bridge.policy.message import read, unwrap
+from bridge.policy.votes import Approval, Refusal
 
 log = logging.getLogger(__name__)
 
@@ -23,11 +29,31 @@ class Proof:
     signed_at: datetime | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class OpenedMessage:
+    """The content of a message, and what its sender proved; `refusal` if that is not enough."""
+
+    said: Sequence[Approval]
+    proof: Proof
+    refusal: Refusal | None = None
+
+
 @dataclass(slots=True)
 class Verifier:
     """Tries the keys of one approver after another, until one matches."""
 
     _logged: float | None = None
+
+    def open(self, allow: Sequence[Allow], delivery: Delivery, *, must_sign: bool) -> OpenedMessage:
+        """Verify the sender before the content; neither is trusted without the other."""
+        body, headers = unwrap(delivery.body, delivery.headers)
+        reading = partial(read, body, headers, delivery.position, place=_place(delivery))
+        proof = self.prove(allow, headers, body, must_sign=must_sign)
+        if isinstance(proof, Refusal):
+            return OpenedMessage(reading(), Proof(), proof)
+        signed = proof.identity is not None
+        said = reading(signed=signed)
+        return OpenedMessage(said, proof if signed else Proof(delivery.identity))
 
     def prove(
         self, allow: Sequence[Allow], headers: Headers, body: bytes, *, must_sign: bool
@@ -60,3 +86,14 @@ class Verifier:
         if self._logged is None or time.monotonic() - self._logged > _LOG_AGAIN:
             self._logged = time.monotonic()
             log.error("approvals.key_unreadable", extra={"approver": approver, "error": why})
+
+
+def _place(delivery: Delivery) -> str | None:
+    """What no other message without an id has: its log, and its position and time in it.
+
+    A topic that is created again counts its offsets from 0 again.
+    """
+    if delivery.position is None or delivery.log is None:
+        return delivery.position
+    recorded = delivery.recorded.isoformat() if delivery.recorded else ""
+    return f"{delivery.log}\x1f{delivery.position}\x1f{recorded}"

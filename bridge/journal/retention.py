@@ -1,12 +1,19 @@
-"""What the journal deletes: settled rows by age, and any rows by size, the most needed last."""
+"""What the journal deletes: settled rows by age, and any rows by size, the most needed last.
+
+Votes and message keys have a share of the size that they cannot exceed, so that they never push out
+CloudEvents. Whatever senders leave behind who did not prove their name is deleted first.
+"""
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from bridge.journal.schema import row_bytes
 from bridge.journal.store import Store
 
 _CHUNK = 32
+_SHARE = 10
+_PENDING = "SELECT key FROM tracked UNION SELECT event FROM drill WHERE open = 1"
 
 # A configured sink that has not settled the row yet.
 _WANTED = """EXISTS (
@@ -50,12 +57,13 @@ def _by_age(db: sqlite3.Connection, before: float) -> int:
 def _by_size(
     db: sqlite3.Connection, max_size: int, best_effort: Sequence[str], removed: int
 ) -> Trimmed:
-    """Three tiers: settled by all sinks, needed by best-effort sinks only, and the rest."""
+    """Four tiers: settled, about unproved votes, needed by best-effort sinks only, the rest."""
     lost: dict[str, int] = {}
     names = ",".join("?" for _ in best_effort)
     required = _WANTED.format(more=f"AND s.name NOT IN ({names})")
     tiers = (
         (f"NOT {_WANTED.format(more='')}", ()),
+        ("seq IN (SELECT seq FROM unproved_outcome)", ()),
         (f"NOT {required}", tuple(best_effort)),
         ("1", ()),
     )
@@ -88,3 +96,81 @@ def used(db: sqlite3.Connection) -> int:
     pages = db.execute("PRAGMA page_count").fetchone()[0]
     free = db.execute("PRAGMA freelist_count").fetchone()[0]
     return int((pages - free) * db.execute("PRAGMA page_size").fetchone()[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """Bytes that votes and early approvals, message keys, and outcomes of unproved votes take."""
+
+    proved: int = 0
+    unproved: int = 0
+    unproved_keys: int = 0
+    outcomes: int = 0
+
+    @property
+    def votes(self) -> int:
+        return self.proved + self.unproved + self.unproved_keys
+
+
+def space(db: sqlite3.Connection) -> Space:
+    return Space(**dict(db.execute("SELECT owner, bytes FROM space").fetchall()))
+
+
+def has_room(db: sqlite3.Connection, bodies: Iterable[str], max_size: int) -> bool:
+    """Whether unproved senders may add votes or early approvals with these *bodies*."""
+    more = sum(row_bytes(len(body)) for body in bodies)
+    return space(db).unproved + more <= max_size // _SHARE // 2
+
+
+def bound_votes(db: sqlite3.Connection, max_size: int) -> float:
+    """Keep votes, keys and early approvals within their share; return how full it is.
+
+    Votes on pending events are never deleted: unproved ones stop at `has_room`, and proved ones are
+    few. The keys of proved senders are deleted last.
+    """
+    room = max_size // _SHARE
+    over, unproved = f"event NOT IN ({_PENDING})", "NOT json_extract(body, '$.verified')"
+    waits = "json_extract(body, '$.identity') IS NULL"
+
+    def crowded(now: Space) -> bool:
+        return now.votes > room or now.unproved + now.unproved_keys > room * 3 // 4
+
+    def nearly_full(now: Space) -> bool:
+        return now.votes > room or now.unproved > room * 3 // 8
+
+    def full(now: Space) -> bool:
+        return now.votes > room
+
+    _drop(db, "message_key", "NOT proved", "at", crowded)
+    _drop(db, "vote", f"{over} AND {unproved}", "event", nearly_full)
+    _drop(db, "early", waits, "id", full)
+    _drop(db, "message_key", over, "at", full)
+    _drop(db, "vote", over, "event", full)
+    _drop(db, "message_key", "1", "at", full)
+    return space(db).votes / room
+
+
+def _drop(
+    db: sqlite3.Connection, table: str, where: str, order: str, too_much: Callable[[Space], bool]
+) -> None:
+    """Delete rows of *table*, the first in *order* first, an eighth at a time."""
+    while too_much(space(db)):
+        count = db.execute(f"SELECT COUNT(*) FROM {table} WHERE {where}").fetchone()[0]
+        if not count:
+            return
+        last = f"SELECT {order} FROM {table} WHERE {where} ORDER BY {order} LIMIT 1 OFFSET ?"
+        db.execute(f"DELETE FROM {table} WHERE {where} AND {order} <= ({last})", (count // 8,))
+
+
+def has_room_for_outcomes(db: sqlite3.Connection, max_size: int) -> bool:
+    """Whether outcomes of unproved votes are within their share, without the settled ones."""
+    settled = f"NOT {_WANTED.format(more='')}"
+    while space(db).outcomes > max_size // _SHARE:
+        rows = db.execute(
+            f"""SELECT seq FROM outbox WHERE seq IN (SELECT seq FROM unproved_outcome)
+            AND {settled} ORDER BY seq LIMIT {_CHUNK}"""
+        ).fetchall()
+        if not rows:
+            return False
+        db.executemany("DELETE FROM outbox WHERE seq = ?", rows)
+    return True

@@ -1,12 +1,61 @@
 """The tables, their migrations, and the check whether a file can be trusted."""
 
+import hashlib
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 from bridge.platform import private_file
 
 VERSION = 6
+_HASHED, _HASH_BYTES = 6, 16
+_LONG_ROW = 900
+
+
+def row_bytes(length: int) -> int:
+    """What a row takes on its pages, rather too much: a long row gets pages of its own."""
+    return length * 3 // 2 + 48 + (4096 if length > _LONG_ROW else 0)
+
+
+def _bytes(*columns: str) -> str:
+    """The same in SQL."""
+    length = " + ".join(f"LENGTH(CAST({column} AS BLOB))" for column in columns)
+    return f"(({length}) * 3 / 2 + 48 + CASE WHEN ({length}) > {_LONG_ROW} THEN 4096 ELSE 0 END)"
+
+
+_SPACE = {
+    "vote": (
+        "CASE WHEN json_extract({row}.body, '$.verified') THEN 'proved' ELSE 'unproved' END",
+        _bytes("{row}.event", "{row}.approver", "{row}.resource", "{row}.body"),
+    ),
+    "early": (
+        "CASE WHEN json_type({row}.body, '$.identity') = 'text' THEN 'proved' ELSE 'unproved' END",
+        _bytes("{row}.event", "{row}.body"),
+    ),
+    "message_key": (
+        "CASE WHEN {row}.proved THEN 'proved' ELSE 'unproved_keys' END",
+        _bytes("{row}.key", "{row}.event", "{row}.at"),
+    ),
+    "unproved_outcome": ("'outcomes'", "{row}.bytes"),
+}
+"""For each table: whose space its rows take, and how much of it."""
+
+
+def _accounts() -> Iterator[str]:
+    """SQL that keeps `space` up to date with each table, starting with the rows that it has."""
+    for table, (owner, size) in _SPACE.items():
+        more, less = (
+            f"UPDATE space SET bytes = bytes {sign} {size.format(row=row)}"
+            f" WHERE owner = {owner.format(row=row)};"
+            for sign, row in (("+", "NEW"), ("-", "OLD"))
+        )
+        yield f"CREATE TRIGGER {table}_added AFTER INSERT ON {table} BEGIN {more} END;"
+        yield f"CREATE TRIGGER {table}_gone AFTER DELETE ON {table} BEGIN {less} END;"
+        yield f"CREATE TRIGGER {table}_changed AFTER UPDATE ON {table} BEGIN {less} {more} END;"
+        yield f"""UPDATE space SET bytes = bytes + (SELECT COALESCE(SUM({size.format(row="t")}), 0)
+            FROM {table} t WHERE {owner.format(row="t")} = owner);"""
+
 
 _MIGRATIONS = {
     1: """
@@ -88,10 +137,27 @@ _MIGRATIONS = {
     ) WITHOUT ROWID;
     CREATE UNIQUE INDEX drill_open ON drill(open) WHERE open = 1;
     """,
-    6: """
+    6: f"""
     -- From here on, the body of `tracked` has the states that an event had in its life.
     -- What votes are about, as JSON; one row for all votes about the same state of an event.
     CREATE TABLE announced(id INTEGER PRIMARY KEY, body TEXT NOT NULL UNIQUE);
+    -- In place of approval_key: the hash of each message's key, whatever its length.
+    CREATE TABLE message_key(
+        key BLOB NOT NULL,
+        event TEXT NOT NULL,
+        proved INTEGER NOT NULL,
+        at REAL NOT NULL,
+        PRIMARY KEY (key, event)
+    ) WITHOUT ROWID;
+    -- Which CloudEvents in the outbox are about votes of unproved senders.
+    CREATE TABLE unproved_outcome(seq INTEGER PRIMARY KEY, bytes INTEGER NOT NULL);
+    CREATE TRIGGER outbox_outcome_gone AFTER DELETE ON outbox BEGIN
+        DELETE FROM unproved_outcome WHERE seq = OLD.seq;
+    END;
+    -- How much space votes and what comes with them take, by whose they are.
+    CREATE TABLE space(owner TEXT PRIMARY KEY, bytes INTEGER NOT NULL) WITHOUT ROWID;
+    INSERT INTO space VALUES ('proved', 0), ('unproved', 0), ('unproved_keys', 0), ('outcomes', 0);
+    {" ".join(_accounts())}
     """,
 }
 
@@ -172,6 +238,32 @@ def migrate(connection: sqlite3.Connection) -> None:
         connection.executescript(
             f"BEGIN IMMEDIATE; {_MIGRATIONS[step]} PRAGMA user_version = {step}; COMMIT;"
         )
+    if VERSION >= _HASHED and connection.execute("SELECT 1 FROM approval_key").fetchone():
+        _hash_keys(connection)
+
+
+def hashed(key: str) -> tuple[bytes, bool]:
+    """A message's key as it is stored, and whether it belongs to a proved name.
+
+    Keys of proved names start with U+001F, and no message can have such a key.
+    """
+    digest = hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
+    return digest[:_HASH_BYTES], key.startswith("\x1f")
+
+
+def _hash_keys(connection: sqlite3.Connection) -> None:
+    """Move the keys that an earlier version wrote to `message_key`, in one transaction."""
+    rows = connection.execute("SELECT key, event, at FROM approval_key").fetchall()
+    moved = [(*hashed(key), event, at) for key, event, at in rows]
+    sql = "INSERT OR IGNORE INTO message_key(key, proved, event, at) VALUES (?, ?, ?, ?)"
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        connection.executemany(sql, moved)
+        connection.execute("DELETE FROM approval_key")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
 
 
 def _version(connection: sqlite3.Connection) -> int:

@@ -54,6 +54,7 @@ def moment(text: str | None) -> datetime | None:
     return datetime.fromisoformat(text) if text else None
 
 
+_ON_VOTES = frozenset(full_type(kind) for kind in ("approval.recorded", "approval.refused"))
 _UNSETTLED = """
     SELECT o.seq, o.key FROM outbox o
     LEFT JOIN delivery d ON d.sink = :sink AND d.seq = o.seq
@@ -174,10 +175,14 @@ class Store:
     def add(db: sqlite3.Connection, events: Iterable[CloudEvent], now: float) -> int:
         """Add CloudEvents to a running transaction; return how many were new."""
         sql = "INSERT OR IGNORE INTO outbox(id, type, key, recorded, body) VALUES (?, ?, ?, ?, ?)"
-        return sum(
-            db.execute(sql, (event.id, event.type, event.key, now, event.body)).rowcount
-            for event in events
-        )
+        count = 0
+        for event in events:
+            done = db.execute(sql, (event.id, event.type, event.key, now, event.body))
+            if done.rowcount and is_of_unproved(event):
+                row = (done.lastrowid, len(event.body) * 5 // 4 + 256)
+                db.execute("INSERT INTO unproved_outcome VALUES (?, ?)", row)
+            count += done.rowcount
+        return count
 
     def _write_state(self, db: sqlite3.Connection, state: State) -> None:
         db.execute("DELETE FROM tracked")
@@ -264,6 +269,11 @@ class Store:
         first = db.execute(f"{_UNSETTLED} ORDER BY o.seq LIMIT 1", {"sink": sink}).fetchone()
         low = first[0] - 1 if first else newest(db)
         db.execute("UPDATE sink SET low = MAX(low, ?) WHERE name = ?", (low, sink))
+
+
+def is_of_unproved(event: CloudEvent) -> bool:
+    """Whether it is about a vote whose sender did not prove its name."""
+    return event.type in _ON_VOTES and event.data.get("verified") is False
 
 
 def newest(db: sqlite3.Connection) -> int:

@@ -2,18 +2,21 @@
 
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from bridge.core.cloudevent import CloudEvent
 from bridge.journal.grants import EventLife, withdraw_in
-from bridge.journal.store import Store, moment
+from bridge.journal.retention import bound_votes, has_room, has_room_for_outcomes
+from bridge.journal.schema import hashed
+from bridge.journal.store import Store, is_of_unproved, moment
 from bridge.policy.votes import Announced, Approval, Given, Vote
 
-MOST_KEYS = 100_000
-"""How many messages of unproved senders are remembered at most."""
+UNLIMITED = 1 << 62
+_SOME = 0
+"""In place of the number of a state, where only the length counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,18 +34,44 @@ class Receipt:
     duties: Mapping[EventLife, bool] = field(default_factory=dict)
 
 
+NOTHING = Receipt()
+
+
+def together(receipts: Iterable[Receipt]) -> Receipt:
+    """Merge several receipts, to write them in one transaction."""
+    parts = list(receipts)
+    return Receipt(
+        votes=[vote for part in parts for vote in part.votes],
+        early=[given for part in parts for given in part.early],
+        keys=[key for part in parts for key in part.keys],
+        events=[event for part in parts for event in part.events],
+        duties={event: due for part in parts for event, due in part.duties.items()},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """How full the share of votes is, and how many outcomes were left out for lack of space."""
+
+    full: float = 0.0
+    unpublished: int = 0
+
+
 def seen(store: Store, key: str, event_key: str) -> bool:
     """Whether this message about this event was recorded before."""
-    sql = "SELECT 1 FROM approval_key WHERE key = ? AND event = ?"
-    return store.connection.execute(sql, (key, event_key)).fetchone() is not None
+    sql = "SELECT 1 FROM message_key WHERE key = ? AND event = ?"
+    return store.connection.execute(sql, (hashed(key)[0], event_key)).fetchone() is not None
 
 
-def receive(store: Store, receipt: Receipt, now: float) -> None:
-    """Record the message; the transport is acknowledged only after this returns."""
+def receive(store: Store, receipt: Receipt, now: float, max_size: int = UNLIMITED) -> Received:
+    """Record the message; the transport is acknowledged only after this returns.
+
+    In the same transaction, votes and keys stay within their share of *max_size*.
+    """
     with store.transaction() as db:
         db.executemany(
-            "INSERT OR IGNORE INTO approval_key VALUES (?, ?, ?)",
-            [(*key, now) for key in receipt.keys],
+            "INSERT OR IGNORE INTO message_key(key, proved, event, at) VALUES (?, ?, ?, ?)",
+            [(*hashed(key), event, now) for key, event in receipt.keys],
         )
         db.executemany(
             "INSERT INTO early(event, body, at) VALUES (?, ?, ?)",
@@ -50,14 +79,34 @@ def receive(store: Store, receipt: Receipt, now: float) -> None:
         )
         if receipt.checkpoint:
             db.execute("INSERT OR REPLACE INTO checkpoint VALUES (?, ?, ?)", receipt.checkpoint)
-        _write_votes(db, receipt, now)
-        store.add(db, receipt.events, now)
+        return _write(store, db, receipt, now, max_size)
+
+
+def _write(
+    store: Store, db: sqlite3.Connection, receipt: Receipt, now: float, max_size: int
+) -> Received:
+    _write_votes(db, receipt, now)
+    full = bound_votes(db, max_size)
+    return Received(full, _publish(store, db, receipt.events, now, max_size))
+
+
+def _publish(
+    store: Store, db: sqlite3.Connection, events: Sequence[CloudEvent], now: float, max_size: int
+) -> int:
+    """Add the outcomes, except those of unproved votes when their share is full; count these."""
+    unproved = [event for event in events if is_of_unproved(event)]
+    if not unproved or has_room_for_outcomes(db, max_size):
+        store.add(db, events, now)
+        return 0
+    store.add(db, [event for event in events if event not in unproved], now)
+    return len(unproved)
 
 
 def _write_votes(db: sqlite3.Connection, receipt: Receipt, now: float) -> None:
     """Write one vote per event, life, approver and resource; a later one replaces it."""
     db.executemany(
-        "INSERT OR REPLACE INTO vote VALUES (?, ?, ?, ?, ?)",
+        """INSERT INTO vote VALUES (?, ?, ?, ?, ?)
+        ON CONFLICT(event, life, approver, resource) DO UPDATE SET body = excluded.body""",
         [(*_place(vote), _written(vote, _announced(db, vote.about))) for vote in receipt.votes],
     )
     for event, due in receipt.duties.items():
@@ -88,15 +137,38 @@ def votes(store: Store, event_key: str, life: int) -> list[Vote]:
     return _read_votes(store, sql, event_key, life)
 
 
-def is_crowded(store: Store, vote: Vote, most: int) -> bool:
-    """Whether the event has *most* unproved voters, and this vote would be one more."""
-    read, place = store.connection.execute, _place(vote)
-    sql = "SELECT 1 FROM vote WHERE event = ? AND life = ? AND approver = ? AND resource = ?"
-    if read(sql, place).fetchone():
+def is_crowded(
+    store: Store, vote: Vote, most: int, max_size: int = UNLIMITED, before: Receipt = NOTHING
+) -> bool:
+    """Whether the event has *most* unproved voters, or there is no space, and this is one more.
+
+    *before* is what the same message adds already. A voter may always replace its own vote by one
+    that is no longer.
+    """
+    read, place, body = store.connection.execute, _place(vote), _written(vote, _SOME)
+    sql = "SELECT body FROM vote WHERE event = ? AND life = ? AND approver = ? AND resource = ?"
+    if (standing := read(sql, place).fetchone()) and len(body) <= len(standing[0]):
         return False
     sql = """SELECT COUNT(*) FROM vote
         WHERE event = ? AND life = ? AND NOT json_extract(body, '$.verified')"""
-    return bool(read(sql, place[:2]).fetchone()[0] >= most)
+    if not standing and read(sql, place[:2]).fetchone()[0] >= most:
+        return True
+    return not has_room(store.connection, [body, *_bodies(before)], max_size)
+
+
+def is_waiting_crowded(
+    store: Store, given: Given, most: int, max_size: int = UNLIMITED, before: Receipt = NOTHING
+) -> bool:
+    """Whether *most* approvals of unproved senders wait, or there is no space for this one."""
+    sql = "SELECT COUNT(*) FROM early WHERE json_extract(body, '$.identity') IS NULL"
+    if store.connection.execute(sql).fetchone()[0] + len(before.early) >= most:
+        return True
+    return not has_room(store.connection, [_written(given), *_bodies(before)], max_size)
+
+
+def _bodies(receipt: Receipt) -> list[str]:
+    cast = (_written(vote, _SOME) for vote in receipt.votes)
+    return [*cast, *(_written(given) for given in receipt.early)]
 
 
 def votes_ever(store: Store, event_key: str) -> list[Vote]:
@@ -148,9 +220,14 @@ def _read_vote(body: dict[str, Any], about: Announced) -> Vote:
     return Vote(**body, about=about)
 
 
-def end_wait(
-    store: Store, number: int, receipt: Receipt, now: float, stray: Given | None = None
-) -> None:
+def end_wait(  # noqa: PLR0917  the intake passes what belongs together
+    store: Store,
+    number: int,
+    receipt: Receipt,
+    now: float,
+    stray: Given | None = None,
+    max_size: int = UNLIMITED,
+) -> Received:
     """Note that an early approval has become a vote, or has waited long enough.
 
     Messages from unproved senders about unknown events are forgotten: they could be endless.
@@ -158,10 +235,9 @@ def end_wait(
     with store.transaction() as db:
         db.execute("DELETE FROM early WHERE id = ?", (number,))
         if stray is not None and stray.identity is None:
-            name = (stray.seen_as, stray.approval.event_key)
-            db.execute("DELETE FROM approval_key WHERE key = ? AND event = ?", name)
-        _write_votes(db, receipt, now)
-        store.add(db, receipt.events, now)
+            name = (hashed(stray.seen_as)[0], stray.approval.event_key)
+            db.execute("DELETE FROM message_key WHERE key = ? AND event = ?", name)
+        return _write(store, db, receipt, now, max_size)
 
 
 def lapse(store: Store, gone: Sequence[Vote], events: Sequence[CloudEvent], now: float) -> None:
@@ -188,27 +264,14 @@ def forget(store: Store, before: datetime) -> None:
         UNION SELECT event FROM drill"""
     with store.transaction() as db:
         db.execute("DELETE FROM drill WHERE open = 0 AND at < ?", (limit,))
-        for table in ("approval_key", "grants", "reminded"):
+        for table in ("message_key", "grants", "reminded"):
             db.execute(
                 f"DELETE FROM {table} WHERE at < ? AND event NOT IN ({needed})", (limit, limit)
             )
-        _forget_crowd(db)
-        kept = f"{needed} UNION SELECT event FROM approval_key UNION SELECT event FROM grants"
+        kept = f"{needed} UNION SELECT event FROM message_key UNION SELECT event FROM grants"
         db.execute(f"DELETE FROM vote WHERE event NOT IN ({kept})", (limit,))
         needed = "SELECT json_extract(body, '$.about') FROM vote"
         db.execute(f"DELETE FROM announced WHERE id NOT IN ({needed})")
-
-
-def _forget_crowd(db: sqlite3.Connection) -> None:
-    """Keep only the newest keys of unproved senders: a flood must not fill the journal.
-
-    Keys of proved names start with U+001F.
-    """
-    db.execute(
-        """DELETE FROM approval_key WHERE key >= ' ' AND at < (
-        SELECT at FROM approval_key WHERE key >= ' ' ORDER BY at DESC LIMIT 1 OFFSET ?)""",
-        (MOST_KEYS,),
-    )
 
 
 def early(store: Store) -> list[tuple[int, Given]]:

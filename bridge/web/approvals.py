@@ -1,5 +1,6 @@
 """Votes over HTTP: accepted once they are in the journal, answered with their outcome."""
 
+import asyncio
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -21,7 +22,8 @@ from bridge.policy.votes import LocalOutcome
 from bridge.web import shapes
 from bridge.web.access.authentication import CHALLENGE, SIGNED
 from bridge.web.access.middleware import CALLER
-from bridge.web.context import CONTEXT
+from bridge.web.access.tokens import Caller
+from bridge.web.context import CONTEXT, WebContext
 from bridge.web.problems import ProblemDetails
 
 routes = web.RouteTableDef()
@@ -30,6 +32,7 @@ PATH = "/api/v1/approvals"
 _JSON = re.compile(r"application/(?:[^/]+\+)?json")
 _BATCH = "application/cloudevents-batch+json"
 _STATUS = {"unauthorized": 403, "rate-limited": 429, "resource-required": 400}
+_PATIENCE = 10.0
 _ORIGIN, _RATE = "WebHook-Request-Origin", "WebHook-Request-Rate"
 
 
@@ -38,7 +41,7 @@ async def approve(request: web.Request) -> web.Response:
     """Answer 202 once the vote is in the journal, unless no part of it counts."""
     caller, context = CALLER.get(), request.app[CONTEXT]
     signed = caller is SIGNED
-    context.limiter.check(f"from {request.remote}" if signed else f"{caller.via} {caller.name}")
+    await _turn(context, None if signed else caller, request.remote)
     take = context.runtime.take_local
     if take is None:
         raise ProblemDetails(503, "The bridge is starting; try again.", Retry_After="1")
@@ -73,6 +76,15 @@ async def latest(request: web.Request) -> web.Response:
     )
     told = shapes.approvals(cast, published, runtime.status.refusals.latest())
     return web.json_response({"approvals": told[:MOST], "more": len(told) > MOST})
+
+
+async def _turn(context: WebContext, proved: Caller | None, remote: str | None) -> None:
+    """Wait for the caller's turn. Only a caller that is not proved yet may be refused for rate."""
+    if proved is None:
+        wait = context.limiter.delay(f"from {remote}", _PATIENCE)
+    else:
+        wait = context.limiter.delay(f"{proved.via} {proved.name}")
+    await asyncio.sleep(wait)
 
 
 def _headers(request: web.Request) -> list[tuple[str, bytes]]:

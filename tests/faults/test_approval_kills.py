@@ -191,3 +191,63 @@ async def test_a_kill_around_a_local_vote_grants_once(tmp_path):
             for fault, number in places
         ]
     assert [task.result() for task in tasks] == [True] * len(places)
+
+
+# --- in a flood ----------------------------------------------------------------------------------
+
+FLOOD = 300
+
+
+def pour(at: Stage) -> None:
+    for number in range(FLOOD):
+        decision = ("hold", "release")[number % 2]
+        says(at, approver="x", decision=decision, id=f"{number}-".ljust(500, "\U0001f600"))
+
+
+def accounts(at: Stage) -> dict[str, int]:
+    """What the journal believes that votes take, after all of them are deleted."""
+    with closing(sqlite3.connect(at.journal)) as journal:
+        for table in ("vote", "early", "message_key", "outbox"):
+            journal.execute(f"DELETE FROM {table}")
+        return dict(journal.execute("SELECT owner, bytes FROM space"))
+
+
+async def flooded(folder: Path, number: int) -> None:
+    """Killed in a flood of unproved votes, while a sink waits for what was announced before."""
+    source = {"type": "tail", "trust": "transport", "path": str(folder / "approvals")}
+    right = {"type": "file", "path": str(folder / "absent" / "right.jsonl")}
+    config = {
+        "approvals": {"from": {"bus": source}, "require": {"approvers": ["nobody"]}},
+        "journal": {"max_size": "1MiB"},
+        "sinks": {"right": right},
+    }
+    async with stage(folder, quick=True, **config) as at:
+        at.world.create(name="kept", type="Reboot", notice="1h", started_for=None)
+        pour(at)
+        (folder / "absent").touch()
+        await at.start(faults={**SOURCE, "around_ballot": number})
+        await until(lambda: at.dead, "a death", at.output)
+        await at.start(faults=SOURCE)
+        await at.until_said("http.listening")
+        await at.polled()
+        await at.until(lambda: checkpoint(at) == topic(at).stat().st_size, "all messages read")
+        (folder / "absent").unlink()
+        written = Path(right["path"])
+        await at.until(
+            lambda: written.exists() and told(written, "scheduled"), "what was announced"
+        )
+        assert at.said("journal.lost") == []
+        assert await at.stop() == 0
+        assert set(accounts(at).values()) == {0}
+
+
+def checkpoint(at: Stage) -> int:
+    with closing(sqlite3.connect(at.journal)) as journal:
+        return sum(int(value) for (value,) in journal.execute("SELECT value FROM checkpoint"))
+
+
+@pytest.mark.timeout(120)
+async def test_a_kill_in_a_flood_of_unproved_votes_loses_no_cloudevent(tmp_path):
+    async with asyncio.TaskGroup() as group:
+        for number in (2 * FLOOD - 41, 2 * FLOOD - 40, FLOOD):
+            group.create_task(flooded(tmp_path / f"{number}", number))

@@ -1,16 +1,18 @@
 """A flood of votes: its cost is limited, and the bridge continues its work."""
 
 import asyncio
-from datetime import UTC, datetime
+import json
+from datetime import timedelta
 
 import pytest
 from support.attacks import BILLING, ORDERS, RULES, signed
 from support.ballots import delivery
 from support.bridge import group
+from support.journal_tools import about
 from support.until import until
 
-from bridge.approvals.publisher import MOST_REFUSALS
-from bridge.journal.votes import Receipt, early, forget, is_crowded, receive, seen, votes
+from bridge.approvals.publisher import MOST_CHANGES, MOST_REFUSALS
+from bridge.journal.votes import early, is_crowded, votes
 from bridge.plugins import Delivery
 
 FLOOD, ROOM = 150, 30
@@ -32,7 +34,7 @@ def event_id(made):
 
 async def counts(bridge):
     """Rows that a flood might leave behind."""
-    tables = ("vote", "early", "approval_key", "outbox")
+    tables = ("vote", "early", "message_key", "outbox")
     return await bridge.journal.run(
         lambda store: {
             name: store.connection.execute(f"SELECT COUNT(*) FROM {name}").fetchone()[0]
@@ -52,7 +54,7 @@ async def flood(bridge, make, **how):
 async def test_a_flood_of_names_leaves_no_more_votes_than_the_limit(one):
     bridge = await one.bridge(dry_run=True)
     left = await flood(bridge, lambda n: delivery(event_id(one), id=f"{n}", approver=f"a-{n}"))
-    assert left["vote"] == left["approval_key"] == ROOM
+    assert left["vote"] == left["message_key"] == ROOM
     assert left["outbox"] == ROOM + MOST_REFUSALS
     assert bridge.runtime.status.approvals["refused", "rate-limited"] == FLOOD - ROOM
 
@@ -62,10 +64,10 @@ async def test_a_flood_of_unknown_events_leaves_nothing_in_the_end(one):
     left = await flood(bridge, lambda n: delivery(f"never-{n}", id=f"{n}"))
     await bridge.intake.settle()
     assert left["early"] <= ROOM
-    assert await counts(bridge) == {**await counts(bridge), "early": 0, "approval_key": 0}
+    assert await counts(bridge) == {**await counts(bridge), "early": 0, "message_key": 0}
     patient = await one.bridge(early_grace="10m")
     left = await flood(patient, lambda n: delivery(f"never-{n}", id=f"later-{n}"))
-    assert left["early"] == left["approval_key"] == ROOM
+    assert left["early"] == left["message_key"] == ROOM
     assert left["outbox"] == 0
 
 
@@ -78,7 +80,7 @@ async def test_a_flood_of_unsigned_or_unreadable_messages_is_counted_and_rarely_
     event = event_id(one).encode()
     for body in bodies:
         left = await flood(bridge, lambda n, body=body: Delivery(body % (event, n)), must_sign=True)
-        assert left["vote"] == left["early"] == left["approval_key"] == 0
+        assert left["vote"] == left["early"] == left["message_key"] == 0
         assert left["outbox"] <= MOST_REFUSALS
     said = bridge.runtime.status.approvals
     assert (said["refused", "unauthorized"], said["refused", "malformed"]) == (FLOOD, FLOOD)
@@ -111,24 +113,106 @@ async def test_during_a_flood_the_bridge_polls_and_a_verified_vote_counts(one):
         await asyncio.gather(pouring, granting, return_exceptions=True)
 
 
-async def test_a_limited_number_of_unverified_keys_and_all_verified_keys_are_kept(one, monkeypatch):
-    monkeypatch.setattr("bridge.journal.votes.MOST_KEYS", 10)
-    bridge = await one.bridge(**RULES)
-    key = event_id(one).upper()
+# --- the journal ---------------------------------------------------------------------------------
 
-    def fill(store):
-        for number in range(30):
-            keys = [(f"k-{number}", key), (f"\x1forders\x1fk-{number}", key)]
-            receive(store, Receipt(keys=keys), 1000.0 + number)
-        forget(store, datetime.fromtimestamp(0, UTC))
-        return [
-            [seen(store, f"{who}k-{number}", key) for number in range(30)]
-            for who in ("", "\x1forders\x1f")
-        ]
+MIB = 1 << 20
+VOTES = ("vote", "early", "message_key", "approval_key")
+WAYS = {
+    "long ids": lambda n: {"id": f"{n}-".ljust(500, "\U0001f600")},
+    "changes of mind": lambda n: {"id": f"{n}", "decision": ("hold", "approve")[n % 2]},
+    "many names": lambda n: {"id": f"{n}", "approver": f"{n}-".ljust(400, "x")},
+}
 
-    strangers, proved = await bridge.journal.run(fill)
-    assert strangers == [False] * 19 + [True] * 11
-    assert all(proved)
+
+async def small(made, **more):
+    """A bridge with a journal of 4 MiB, and a sink that has not got 500 CloudEvents yet."""
+    bridge = await made.bridge(**more)
+    journal = bridge.runtime.config.journal.model_copy(update={"max_size": 4 * MIB})
+    bridge.runtime.configure(bridge.runtime.config.model_copy(update={"journal": journal}))
+    await bridge.journal.register(["later"], 0.0)
+    await bridge.journal.append([about(f"K{n}", size=3000) for n in range(500)], 0.0)
+    return bridge
+
+
+async def trimmed(bridge):
+    return await bridge.journal.trim(now=0.0, keep=1e9, max_size=4 * MIB, best_effort=())
+
+
+async def pages(bridge, *tables):
+    """Bytes of the pages of these tables, as SQLite counts them."""
+    names = ",".join(f"'{name}'" for name in tables)
+    sql = f"SELECT COALESCE(SUM(pgsize), 0) FROM dbstat WHERE name IN ({names})"
+    return await bridge.journal.run(lambda store: store.connection.execute(sql).fetchone()[0])
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_1400_holds_of_an_unproved_name_push_no_cloudevent_out(one, monkeypatch, way):
+    monkeypatch.setattr("bridge.approvals.assessment.MOST_UNVERIFIED", 1000)
+    bridge = await small(one)
+    for number in range(1400):
+        said = {"approver": "x", "decision": "hold", **WAYS[way](number)}
+        await bridge.hear(event_id(one), **said)
+    assert (await trimmed(bridge)).lost == {}
+    assert await pages(bridge, *VOTES) <= 4 * MIB / 10 + 4 * 4096
+    assert await pages(bridge, "outbox") <= 4 * MIB
+
+
+async def test_one_message_about_many_events_keeps_within_the_space_too(one):
+    bridge = await small(one)
+    events = [{"EventId": f"never-{n}"} for n in range(100)]
+    for number in range(20):
+        said = {"StartRequests": events, "id": f"{number}", "reason": "\U0001f600" * 500}
+        await bridge.hear(None, **said)
+    assert await pages(bridge, *VOTES) <= 4 * MIB / 10 + 4 * 4096
+
+
+async def test_outcomes_of_unproved_votes_have_a_limited_space_of_their_own(one, monkeypatch):
+    monkeypatch.setattr("bridge.approvals.assessment.MOST_UNVERIFIED", 1000)
+    monkeypatch.setattr("bridge.approvals.publisher.MOST_CHANGES", 10_000)
+    bridge = await small(one)
+    for number in range(600):
+        await bridge.hear(event_id(one), approver="x", **WAYS["changes of mind"](number))
+    told = sum(len(json.dumps(each)) for each in await bridge.told())
+    assert told <= 4 * MIB / 10
+    assert bridge.runtime.status.approvals["dropped", "unpublished"] > 0
+    assert (await trimmed(bridge)).lost == {}
+
+
+async def test_changes_of_unproved_votes_are_published_60_times_a_minute(one):
+    bridge = await one.bridge(dry_run=True)
+    for number in range(MOST_CHANGES + 20):
+        await bridge.hear(event_id(one), approver="x", **WAYS["changes of mind"](number))
+    assert len(await bridge.told("approval.recorded")) == 1 + MOST_CHANGES
+    for number in range(MOST_CHANGES + 20):
+        await bridge.hear(
+            event_id(one), _identity="proved", **WAYS["changes of mind"](1000 + number)
+        )
+    assert len(await bridge.told("approval.recorded")) == 1 + MOST_CHANGES + MOST_CHANGES + 20
+    bridge.clock.ahead += timedelta(seconds=61)
+    await bridge.hear(event_id(one), approver="x", **WAYS["changes of mind"](10_000))
+    assert len(await bridge.told("approval.recorded")) == 2 + MOST_CHANGES + MOST_CHANGES + 20
+
+
+async def test_proved_votes_are_never_refused_for_rate_but_read_more_slowly(one):
+    bridge = await small(one, early_grace="1h")
+    pauses = []
+
+    async def sleep(seconds):
+        pauses.append(seconds)
+
+    bridge.intake.sleep = sleep
+    for number in range(ROOM + 20):
+        await bridge.hear(f"never-{number}", id=f"u-{number}")
+    unproved = bridge.runtime.status.approvals["refused", "rate-limited"]
+    assert (unproved, pauses) == (20, [])
+    for number in range(350):
+        said = {"id": f"{number}", "reason": "r" * 500, "_identity": "orders"}
+        await bridge.hear(f"soon-{number}", **said)
+    assert bridge.runtime.status.approvals["refused", "rate-limited"] == unproved
+    waits = [given.identity for _, given in await bridge.journal.run(early)]
+    assert waits == ["orders"] * 350, "what unproved senders left goes first"
+    assert len(pauses) > 10
+    assert pauses[0] < max(pauses) <= 1
 
 
 async def test_an_existing_vote_may_change_even_at_the_limit(one):

@@ -1,4 +1,7 @@
+import signal
 import sqlite3
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -7,6 +10,7 @@ from support.cloudevents import make
 from support.world import EVENT_ID, NOON
 
 from bridge.journal import schema
+from bridge.journal.retention import space
 from bridge.journal.schema import (
     _MIGRATIONS,
     VERSION,
@@ -20,6 +24,7 @@ from bridge.journal.store import Store
 from bridge.journal.votes import (
     Receipt,
     receive,
+    seen,
     votes,
 )
 
@@ -87,6 +92,63 @@ def test_each_step_leads_to_what_a_new_file_has(path, monkeypatch, step):
     assert tables(connection) == tables(fresh)
     connection.close()
     fresh.close()
+
+
+def written_before_hashes(path, monkeypatch, *keys):
+    """A journal of version 5, with these keys in plain text."""
+    monkeypatch.setattr(schema, "VERSION", 5)
+    connection = connect_file(path)
+    connection.executemany("INSERT INTO approval_key VALUES (?, ?, 1)", keys)
+    body = '{"verified": false}'
+    connection.execute("INSERT INTO vote VALUES ('E', 1, 'a', '', ?)", (body,))
+    connection.close()
+    monkeypatch.undo()
+
+
+def test_the_keys_of_an_earlier_version_are_recognized(path, monkeypatch):
+    keys = [("k", "E"), ("\x1forders\x1fk", "E"), ("/source\x1fid", "F")]
+    written_before_hashes(path, monkeypatch, *keys)
+    store = Store(connect_file(path))
+    assert all(seen(store, *key) for key in keys)
+    assert not seen(store, "k", "F")
+    assert store.connection.execute("SELECT COUNT(*) FROM approval_key").fetchone() == (0,)
+    sizes = space(store.connection)
+    assert 0 < sizes.proved < sizes.unproved_keys
+    assert sizes.unproved > 0
+    assert [len(row[0]) for row in store.connection.execute("SELECT key FROM message_key")] == [
+        16
+    ] * 3
+    store.close()
+
+
+DYING = """
+import os, sys
+from pathlib import Path
+from bridge.journal import schema
+hash_keys = schema._hash_keys
+
+def dying(connection):
+    die = lambda sql: sql.startswith(sys.argv[2]) and os.kill(os.getpid(), 9)
+    connection.set_trace_callback(die)
+    hash_keys(connection)
+
+schema._hash_keys = dying
+schema.connect_file(Path(sys.argv[1]))
+"""
+
+
+@pytest.mark.parametrize("statement", ["DELETE", "COMMIT"])
+def test_a_kill_while_keys_are_hashed_loses_none(path, monkeypatch, statement):
+    keys = [(f"k-{n}", "E") for n in range(20)]
+    written_before_hashes(path, monkeypatch, *keys)
+    command = [sys.executable, "-c", DYING, str(path), statement]
+    assert subprocess.run(command, check=False, timeout=25).returncode == -signal.SIGKILL
+    plain = sqlite3.connect(path)
+    assert plain.execute("SELECT COUNT(*) FROM approval_key").fetchone() == (20,)
+    plain.close()
+    store = Store(connect_file(path))
+    assert all(seen(store, *key) for key in keys)
+    store.close()
 
 
 def test_a_step_that_breaks_off_leaves_the_version_before(path, monkeypatch):
