@@ -238,7 +238,7 @@ class Assessor:
             return told_of(vote, "granted")
         if self._is_enough(known, found):
             return told_of(vote, "pending")
-        return replace(told_of(vote, "recorded"), detail=remark(vote, told))
+        return replace(told_of(vote, "recorded"), detail=remark(vote, known, told))
 
     def _refused(self, why: Refusal, vote: Vote, known: Tracked, now: datetime) -> Assessment:
         told = Outcome(
@@ -274,7 +274,7 @@ class Assessor:
             known,
             found,
             str(rules.require),
-            detail=remark(vote, told),
+            detail=remark(vote, known, told),
             dry_run=rules.dry_run,
             would_grant=found.satisfied,
         )

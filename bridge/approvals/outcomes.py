@@ -17,6 +17,7 @@ from bridge.policy.votes import Approval, Given, LocalOutcome, Refusal, Vote, Vo
 
 _SEVERITY = {"recorded": 9, "granted": 9, "refused": 13, "failed": 18, "due": 13}
 _NO_VETO = "A hold does not stop Azure: the event still starts at notBefore."
+_HERE_ONLY = "Other bridges do not know of this hold, and one of them may tell Azure."
 _BEING_TOLD = "Azure is being told: this hold stops no request on its way, only further ones."
 EARLY = "early"
 ALARMING = frozenset({"unauthorized", "replayed"})
@@ -161,11 +162,14 @@ def _about(told: Outcome, observer: Observer, now: datetime) -> Mapping[str, Any
     return {name: event[name] for name in ("resources", "eventType", "notBefore", "noticeSeconds")}
 
 
-def remark(vote: Vote, told: GrantState | None) -> str | None:
-    """What a hold cannot stop."""
+def remark(vote: Vote, known: Tracked, told: GrantState | None) -> str | None:
+    """What a hold cannot stop, and who does not know of it."""
     if vote.decision != "hold":
         return None
-    return f"{_BEING_TOLD} {_NO_VETO}" if told == "asked" else _NO_VETO
+    said = [_BEING_TOLD, _NO_VETO] if told == "asked" else [_NO_VETO]
+    if vote.local and len(known.event.resources) > 1 and not known.drill:
+        said.append(_HERE_ONLY)
+    return " ".join(said)
 
 
 def told_of(vote: Vote, outcome: VoteOutcome, why: Refusal | None = None) -> LocalOutcome:

@@ -37,6 +37,8 @@ class VoteResult:
     dry_run: bool = False
     would_grant: bool = False
     drill: bool = False
+    shared: bool = False
+    """Whether other bridges may act on the event too."""
 
     @property
     def bad(self) -> bool:
@@ -119,7 +121,8 @@ def explained(verdict: VoteResult, event: Mapping[str, Any]) -> VoteResult:
     told = [row["cloudevent"]["data"] for row in event["history"] if _records(row["cloudevent"])]
     mine = [data for data in told if data["approvalId"] == verdict.approval_id]
     found = (mine or told)[-1:]
-    verdict = replace(verdict, not_before=event["notBefore"], drill=event["drill"])
+    shared = len(event.get("resources", ())) > 1 and not event["drill"]
+    verdict = replace(verdict, not_before=event["notBefore"], drill=event["drill"], shared=shared)
     if not found:
         return verdict
     return replace(
@@ -173,6 +176,8 @@ def _recorded(verdict: VoteResult, now: datetime) -> Iterable[str]:
         yield f"Azure has no veto: the event still starts at {_when(verdict, now)}"
         if verdict.drill:
             yield "a drill: Azure is not notified"
+        elif verdict.shared:
+            yield "other bridges do not know of this hold, and one of them may tell Azure"
         return
     if verdict.missing == ANY_APPROVER:
         yield "nobody has approved yet"

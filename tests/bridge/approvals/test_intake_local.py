@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from support.bridge import cast_votes, deciding, event_id
+from support.bridge import cast_votes, deciding, event_id, plan
 from support.signing import Signer
 
 from bridge.approvals.intake import Unauthorized
@@ -111,6 +111,37 @@ async def test_without_an_id_each_message_is_a_new_one(two):
     for decision in ("approve", "hold", "approve"):
         assert (await one(bridge, event_id(two), decision=decision))[0] == "recorded"
     assert [vote.decision for vote in await cast_votes(bridge, event_id(two))] == ["approve"]
+
+
+@pytest.mark.parametrize(
+    ("resources", "decision", "elsewhere"),
+    [
+        (["vm-0", "vm-1"], "hold", True),
+        (["vm-0"], "hold", False),
+        (["vm-0", "vm-1"], "approve", False),
+    ],
+)
+async def test_a_local_hold_says_that_other_bridges_do_not_know_of_it(
+    two, resources, decision, elsewhere
+):
+    bridge = await two.bridge(require="each-resource")
+    key = plan(two, "other", resources=resources)
+    await bridge.poll()
+    said = {"eventId": key, "resource": "vm-0", "decision": decision}
+    [told] = await say(bridge, **said)
+    warning = "Other bridges do not know of this hold, and one of them may tell Azure."
+    assert (warning in (told.detail or "")) is elsewhere
+    recorded = [one["data"]["detail"] or "" for one in await bridge.told("approval.recorded")]
+    assert any(warning in one for one in recorded) is elsewhere
+
+
+async def test_a_hold_from_a_bus_is_known_to_all_bridges(two):
+    bridge = await two.bridge()
+    await bridge.hear(event_id(two), decision="hold")
+    [told] = await bridge.told("approval.recorded")
+    assert (
+        told["data"]["detail"] == "A hold does not stop Azure: the event still starts at notBefore."
+    )
 
 
 async def test_a_hold_after_the_grant_is_refused_and_an_approval_is_already_granted(two):

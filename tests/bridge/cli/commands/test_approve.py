@@ -61,6 +61,17 @@ async def test_a_hold_says_that_azure_has_no_veto(seb, open_polls):
     assert "Z (in 14m)" in out
 
 
+async def test_a_hold_on_several_vms_says_that_other_bridges_do_not_know_of_it(seb, open_polls):
+    await announce(open_polls.journal, FIRST)
+    await announce(open_polls.journal, SECOND, **ALONE)
+    _, out, _ = await seb("hold", FIRST)
+    assert out.endswith(
+        "; other bridges do not know of this hold, and one of them may tell Azure\n"
+    )
+    _, out, _ = await seb("hold", SECOND)
+    assert "other bridges" not in out
+
+
 async def test_a_hold_by_someone_else_is_named_and_a_release_removes_it(seb, open_polls):
     await announce(open_polls.journal, FIRST)
     await seb("hold", FIRST, "--resource", OTHER)
