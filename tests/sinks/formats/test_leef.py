@@ -112,7 +112,7 @@ def test_any_input_is_one_line_of_at_most_4096_bytes(cloudevent):
     assert len(line) <= 4096
     assert set(found) - {"truncated"} <= set(said(of_kind(kind_of(cloudevent)))) | {
         *("eventId", "reason", "resource", "msg", "usrName", "decision", "pending", "url"),
-        *("httpStatus", "vmId", "via", "action"),
+        *("httpStatus", "vmId", "via", "action", "src"),
     }
     description = cloudevent.data.get("description") or ""
     if "msg" in found and description:
