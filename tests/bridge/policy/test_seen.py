@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from hypothesis import given as examples
 from hypothesis import strategies as st
-from support.world import ME, NOON, OBSERVER, OTHER, SECOND, World, scheduled_event
+from support.world import ME, NOON, NOTICE, OBSERVER, OTHER, SECOND, World, scheduled_event
 
 from bridge.core import messages
 from bridge.core.cloudevent import CloudEvent
@@ -106,7 +106,7 @@ def test_what_was_published_before_the_first_state_counts_only_if_somebody_watch
     assert about(given(recorded=NOON, seen=digest(FREEZE)), here) == "Freeze"
 
 
-@pytest.mark.parametrize("worse", [WORSE, replace(FREEZE, not_before=FREEZE.not_before - MINUTE)])
+@pytest.mark.parametrize("worse", [WORSE, replace(FREEZE, not_before=NOON + NOTICE - MINUTE)])
 def test_a_named_state_is_what_it_is_about_whatever_the_time(worse):
     known, _ = history(FREEZE, worse)
     for moment in (None, NOON + MINUTE + SECOND, NOON + 5 * MINUTE):
