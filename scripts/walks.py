@@ -145,7 +145,9 @@ class Bridge:
             "approvals": {"from": self.sources},
             "http": {
                 "listen": self.api.removeprefix("http://"),
-                "tokens": [{"name": "walks", "token": TOKEN}],
+                "tokens": [
+                    {"name": "walks", "token": TOKEN, "scopes": ["read", "approve", "operate"]}
+                ],
             },
         }
         (self.folder / "config.yaml").write_text(json.dumps(settings), encoding="utf-8")

@@ -11,6 +11,7 @@ from typing import Self
 from bridge import platform
 from bridge.app.engine import Engine
 from bridge.config import Config, ConfigError, fingerprint
+from bridge.config.contradictions import without_operate
 from bridge.runtime.runtime import Runtime
 
 log = logging.getLogger(__name__)
@@ -120,6 +121,9 @@ async def audit_configuration(runtime: Runtime, why: str) -> None:
     """Publish which configuration is in force, as a hash and in its main points."""
     config = runtime.config
     runtime.status.configured = runtime.clock.monotonic()
+    for token in without_operate(config.http):
+        level = logging.INFO if "scopes" in token.model_fields_set else logging.WARNING
+        log.log(level, "http.token_cannot_operate", extra={"token": token.name})
     detail = {
         "sha256": fingerprint(config),
         "file": str(config.file) if config.file else None,
@@ -129,6 +133,7 @@ async def audit_configuration(runtime: Runtime, why: str) -> None:
             "require": str(config.approvals.require),
             "dryRun": config.approvals.dry_run,
         },
+        "tokens": {token.name: list(token.scopes) for token in config.http.tokens},
         "why": why,
     }
     await runtime.audit("configuration.loaded", actor="bridge", via="file", detail=detail)

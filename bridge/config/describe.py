@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from bridge import platform
 from bridge.common.fields import write_duration
 from bridge.config.approvals import ApprovalsSettings
-from bridge.config.contradictions import claimable, uncounted
+from bridge.config.contradictions import warnings
 from bridge.config.models import Config, HttpSettings, SourceSettings
 from bridge.plugins import SinkSettings
 from bridge.policy.allow import Allow
@@ -26,8 +26,9 @@ _LEADER = {
 
 
 def describe(config: Config) -> list[str]:
-    """One sentence for each thing that the bridge does."""
+    """One sentence for each thing that the bridge does, after the warnings."""
     return [
+        *(f"Warning: {sentence}" for sentence in warnings(config)),
         f"Configured by {config.file}." if config.file else "No configuration file: all defaults.",
         *_source(config.source),
         *_cloudevents(config),
@@ -92,9 +93,7 @@ def _approvals(asked: ApprovalsSettings, http: HttpSettings) -> Iterator[str]:
     yield from (_entry(rule) for rule in asked.allow)
     if asked.allow:
         yield "Nobody else may vote, on any channel."
-    yield from claimable(asked)
     yield _enough(asked.require)
-    yield from uncounted(asked)
     if asked.require != "any" and not asked.sources:
         yield (
             "Other bridges do not see votes given to this bridge, and approvals.from names no "
@@ -153,6 +152,10 @@ def _manner(asked: ApprovalsSettings) -> Iterator[str]:
     yield _LEADER[asked.leader].format(write_duration(asked.takeover_after))
     hold, early = write_duration(asked.hold_timeout), write_duration(asked.early_grace)
     yield f"A hold lasts {hold} and never stops Azure; an early vote waits {early} for its event."
+    yield (
+        "Other bridges do not know of a hold that is given to this bridge over the control socket "
+        "or HTTP: if the event has several VMs, one of them may take over and tell Azure."
+    )
     if asked.remind:
         moments = " and ".join(write_duration(seconds) for seconds in asked.remind)
         yield f"While votes are missing, publishes approval.due {moments} before notBefore."

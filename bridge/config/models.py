@@ -23,7 +23,8 @@ from bridge.plugins import SinkSettings
 DEFAULT_LISTEN = Listen("127.0.0.1", 17245)
 _BEARER = re.compile(r"[!-~]+")
 
-Scope = Literal["read", "approve"]
+Scope = Literal["read", "approve", "operate"]
+"""operate: dead letters, replays, drills, resuming a sink and reloading."""
 
 
 class SourceSettings(Settings):
@@ -94,7 +95,7 @@ class TokenSettings(Settings):
     @classmethod
     def _some_scope(cls, scopes: tuple[Scope, ...]) -> tuple[Scope, ...]:
         if not scopes:
-            raise ValueError("is empty, so the token would be useless; add read or approve")
+            raise ValueError("is empty: the token would be useless; add read, approve or operate")
         return scopes
 
 

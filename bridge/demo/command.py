@@ -37,7 +37,7 @@ sinks:
   from:
     orders-bus: {{sink: orders-bus, topic: {approvals}, trust: transport}}
 {source}http:
-  tokens: [{{name: checkout, token: {token}}}]
+  tokens: [{{name: checkout, token: {token}, scopes: [read, approve]}}]
 """
 TOKEN = "demo"  # noqa: S105  it only gives access to a simulation
 

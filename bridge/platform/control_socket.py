@@ -22,6 +22,7 @@ SOCKET = "control.sock"
 # The limit is 108 bytes on Linux, elsewhere 104. Bridge and commands must agree on the path, so it
 # cannot depend on a variable such as TMPDIR.
 LONGEST_PATH = 100
+_NOBODY = 2**32 - 1
 SHORT_PATHS = Path("/tmp")  # noqa: S108  what we put there is private, and checked
 
 
@@ -148,6 +149,7 @@ def peer_user(end: socket.socket) -> int | None:
     if option is None:
         return None
     with suppress(OSError):
-        _, user, _ = struct.unpack("3i", end.getsockopt(socket.SOL_SOCKET, option, 12))
-        return int(user)
+        _, user, _ = struct.unpack("3I", end.getsockopt(socket.SOL_SOCKET, option, 12))
+        # On any other kind of socket, Linux answers with a number that no user has.
+        return None if user == _NOBODY else int(user)
     return None

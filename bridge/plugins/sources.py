@@ -46,6 +46,8 @@ class ApprovalSettings(Settings):
 
     SHARED: ClassVar[tuple[str, ...]] = ()
     """The keys of the connection, which `sink: NAME` copies from that sink."""
+    PROVES: ClassVar[bool] = True
+    """Whether deliveries may have the identity of their sender, as the transport proved it."""
 
     type: str
     trust: Literal["transport", "signed"] = Field(

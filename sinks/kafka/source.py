@@ -52,6 +52,7 @@ class KafkaApprovals(Connection, ApprovalSettings):
     """Which topic approvals come from. Every bridge reads all of its records."""
 
     SHARED: ClassVar[tuple[str, ...]] = tuple(Connection.model_fields)
+    PROVES: ClassVar[bool] = False
 
     type: Literal["kafka"]
     topic: str = Field(description="{vm_name}, {location}, … are filled in")

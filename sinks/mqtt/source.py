@@ -54,6 +54,7 @@ class MqttApprovals(Connection, ApprovalSettings):
     """Which topic, and how long the server keeps approvals for a bridge that is away."""
 
     SHARED: ClassVar[tuple[str, ...]] = tuple(Connection.model_fields)
+    PROVES: ClassVar[bool] = False
 
     type: Literal["mqtt"]
     topic: str = Field(description="may contain + and #, {vm_name}, {location}, …")

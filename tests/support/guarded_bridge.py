@@ -7,9 +7,11 @@ from typing import Any
 from support.served_bridge import ServedBridge, Side
 
 TOKENS = [
-    {"name": "ops", "token": "ops-secret"},
+    {"name": "ops", "token": "ops-secret", "scopes": ["read", "approve", "operate"]},
     {"name": "viewer", "token": "viewer-secret", "scopes": ["read"]},
     {"name": "robot", "token": "robot-secret", "scopes": ["approve"]},
+    {"name": "operator", "token": "operator-secret", "scopes": ["operate"]},
+    {"name": "plain", "token": "plain-secret"},
 ]
 
 

@@ -14,7 +14,7 @@ from bridge.config import HttpSettings
 from bridge.policy.allow import certified
 from bridge.web.access import certificates
 from bridge.web.access.certificates import Certificate
-from bridge.web.access.tokens import ANONYMOUS, Caller, bearer, needed, who
+from bridge.web.access.tokens import ANONYMOUS, VOTES, Caller, bearer, needed, who
 from bridge.web.context import WebContext
 from bridge.web.problems import ProblemDetails
 
@@ -24,7 +24,6 @@ SIGNED = Caller("by signature", "http", frozenset())
 """A caller without a token but with a signature, which is verified with the vote."""
 
 CHALLENGE = 'Bearer realm="scheduled-events-bridge"'
-_APPROVALS = "/api/v1/approvals"
 
 
 @dataclass(slots=True)
@@ -38,9 +37,9 @@ class Authenticator:
     async def admit(self, request: web.Request) -> Caller:
         """Return the caller if it has permission; else raise the problem document for it."""
         http = self.context.runtime.config.http
-        if request.path == _APPROVALS and request.method == "OPTIONS":
+        if request.path == VOTES and request.method == "OPTIONS":
             return ANONYMOUS
-        if request.path == _APPROVALS and self._may_be_signed(request):
+        if request.path == VOTES and self._may_be_signed(request):
             return SIGNED
         presented = bearer(request.headers.get("Authorization"))
         shown = certificates.read(request.get_extra_info("peercert"))
@@ -48,7 +47,7 @@ class Authenticator:
             return await self._by_certificate(shown, request)
         if http.tokens or http.asks_for_certificates:
             return await self._by_token(_given(presented, http), request)
-        if needed(request.method) == "read":
+        if needed(request.method, request.path) == "read":
             return ANONYMOUS
         raise ProblemDetails(
             403, "No token is configured (http.tokens), so HTTP is read-only here."
@@ -64,7 +63,7 @@ class Authenticator:
             challenge = f'{CHALLENGE}, error="invalid_token"'
             sentence = "This bridge does not know this token."
             raise ProblemDetails(401, sentence, WWW_Authenticate=challenge)
-        scope = needed(request.method)
+        scope = needed(request.method, request.path)
         if scope not in caller.scopes:
             await self._refused("token", caller.name, request)
             challenge = f'{CHALLENGE}, error="insufficient_scope"'
@@ -83,11 +82,11 @@ class Authenticator:
                 f"The client certificate needs a subject of 1 to {certificates.LONGEST} characters."
             )
             raise ProblemDetails(401, sentence, WWW_Authenticate=CHALLENGE)
-        if needed(request.method) == "read":
+        if needed(request.method, request.path) == "read":
             return Caller(shown.subject, "http", frozenset({"read"}))
-        if request.path != _APPROVALS:
+        if request.path != VOTES:
             raise ProblemDetails(
-                403, "A client certificate allows reading and voting; this needs a token."
+                403, "A client certificate allows reading and voting; this needs the scope operate."
             )
         approver = certified(self.context.runtime.config.approvals.allow, shown.subject)
         if approver is None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from contextvars import ContextVar
+from typing import get_args
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
@@ -18,7 +19,7 @@ from bridge.web.problems import ProblemDetails
 CALLER: ContextVar[Caller] = ContextVar("caller")
 """The caller of the current request."""
 
-_EVERYTHING: frozenset[Scope] = frozenset({"read", "approve"})
+_EVERYTHING: frozenset[Scope] = frozenset(get_args(Scope))
 _BODY_PATIENCE = 10.0
 _HEADERS = {
     "Cache-Control": "no-store",

@@ -10,6 +10,7 @@ from bridge.config import Listen, TokenSettings
 from bridge.config.models import Scope
 
 Via = Literal["control", "http"]
+VOTES = "/api/v1/approvals"
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -29,8 +30,11 @@ ANONYMOUS = Caller("anonymous", "http", frozenset({"read"}))
 """The caller on loopback while no token is configured."""
 
 
-def needed(method: str) -> Scope:
-    return "read" if method in SAFE_METHODS else "approve"
+def needed(method: str, path: str) -> Scope:
+    """The scope for a request; what is neither reading nor voting needs the highest."""
+    if method in SAFE_METHODS:
+        return "read"
+    return "approve" if (method, path) == ("POST", VOTES) else "operate"
 
 
 def bearer(authorization: str | None) -> str | None:

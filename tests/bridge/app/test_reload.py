@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import shutil
 import socket
 import ssl
@@ -44,6 +45,32 @@ async def test_a_reload_applies_what_changed(place, simulator, caplog):
         assert app.runtime.status.reloads_failed == 0
     assert place.told("left").count("bridge.audited") == 3
     assert place.told("right")[0] == "scheduled"
+
+
+def unable(caplog):
+    """The tokens that the log named since the last time, each with its level."""
+    found = [r for r in caplog.records if r.message == "http.token_cannot_operate"]
+    told = [(record.token, record.levelname) for record in found]
+    caplog.clear()
+    return told
+
+
+async def test_start_and_reload_name_the_tokens_that_may_vote_but_not_operate(place, caplog):
+    caplog.set_level("INFO")
+    whole = {"name": "ops", "token": "b", "scopes": ["read", "approve", "operate"]}
+    desk = {"name": "desk", "token": "c", "scopes": ["approve"]}
+    place.write(http={"listen": None, "tokens": ["a", whole, desk]})
+    async with serving(place) as app:
+        assert unable(caplog) == [("token-1", "WARNING"), ("desk", "INFO")]
+        place.write(http={"listen": None, "tokens": [whole, desk]})
+        assert await reload(app, caplog) == "configuration.loaded"
+        await until(lambda: place.told("left").count("bridge.audited") == 2)
+        assert unable(caplog) == [("desk", "INFO")]
+    audits = [
+        json.loads(line)["data"] for line in (place.folder / "left.jsonl").read_text().splitlines()
+    ]
+    tokens = [one["detail"]["tokens"] for one in audits if "action" in one]
+    assert tokens[1] == {"ops": ["read", "approve", "operate"], "desk": ["approve"]}
 
 
 @pytest.mark.parametrize(

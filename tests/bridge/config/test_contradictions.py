@@ -1,6 +1,7 @@
 import pytest
 from support.config_text import MTLS, TAIL_SOURCE, WHSEC, approvals
 
+from bridge.config.contradictions import warnings, without_operate
 from bridge.config.describe import describe
 
 
@@ -40,7 +41,8 @@ def test_a_required_approver_may_be_a_sink_or_an_auto_rule(read, tail):
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        ("allow: [{approver: a, token: t}]", "approvals.allow[0].token: 't' is not in http.tokens"),
+        ("allow: [{approver: a, token: s3cr3t}]",
+         "approvals.allow[0].token: is not the name of a token in http.tokens (none)"),
         ("allow: [{approver: a, via: htp}]",
          "approvals.allow[0].via: 'htp' is not a channel; choose from control, http"),
         ("allow: [{approver: a}], require: {approvers: [a, uid 0]}",
@@ -52,6 +54,129 @@ def test_a_required_approver_may_be_a_sink_or_an_auto_rule(read, tail):
 def test_rights_that_no_one_can_use_are_refused(problems, tail, keys, said):
     [found] = problems(approvals(keys))
     assert said in found
+    assert "s3cr3t" not in found, "it may be a secret"
+
+
+KEY = f"keys: [{{hmac: {WHSEC}}}]"
+
+
+def with_tokens(allow, *tokens, scopes="[read, approve]"):
+    named = ", ".join(f"{{name: {name}, token: x, scopes: {scopes}}}" for name in tokens)
+    return f"{{approvals: {{allow: [{allow}]}}, http: {{tokens: [{named}], {MTLS}}}}}"
+
+
+@pytest.mark.parametrize("proof", [KEY, "certificate: CN=a"])
+def test_a_token_cannot_have_the_name_of_an_approver_with_a_key(problems, read, proof):
+    [found] = problems(with_tokens(f"{{approver: a, {proof}}}", "b", "a"))
+    assert "http.tokens[1].name: a is an approver with a key or certificate" in found
+    for good in (
+        with_tokens(f"{{approver: a, {proof}}}", "b"),
+        with_tokens(f"{{approver: a, {proof}}}", "a", scopes="[read, operate]"),
+        with_tokens(f"{{approver: a, {proof}, token: a}}", "a"),
+        with_tokens("{approver: a, via: http}", "a"),
+    ):
+        assert read(good)
+
+
+BUS = "from: {bus: {type: mqtt, host: h, topic: t, trust: %s}}"
+SIGNED, TRUSTED = BUS % "signed", BUS % "transport"
+TOKEN = "http: {tokens: [{name: t, token: x, scopes: [approve, operate]}]}"
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (approvals("require: {approvers: [a, uid 0]}"), "no key, token or certificate proves a"),
+        (approvals(TRUSTED, "require: {approvers: [a]}, allow: [{approver: a}]"),
+         "no key, token or certificate proves a"),
+        (approvals("require: {approvers: [a, auto, 'sink:a']}", f"allow: [{{approver: a, {KEY}}}]"),
+         "no key, token or certificate proves auto and sink:a"),
+        (approvals("require: {count: 3}"), "it needs 3 verified approvers, and there are: nobody"),
+        (approvals("require: {count: 2}", f"allow: [{{approver: a, {KEY}}}, {{approver: b}}]"),
+         "it needs 2 verified approvers, and there are: a"),
+        (approvals("require: {count: 2}", f"allow: [{{approver: a, {KEY}}}, "
+         f"{{approver: b, keys: [{{hmac: {WHSEC[:-1]}B}}], decisions: [hold]}}]"),
+         "it needs 2 verified approvers, and there are: a"),
+        (approvals("require: any", "allow: [{approver: a}]"), "no entry in approvals.allow can"),
+        (approvals(TRUSTED, "allow: [{approver: a, decisions: [hold]}]"), "no entry in approvals.allow"),
+        (f"{{approvals: {{require: {{count: 1}}, allow: [{{approver: b}}]}}, {TOKEN}}}",
+         "it needs 1 verified approvers, and there are: nobody"),
+    ],
+)  # fmt: skip
+def test_check_warns_of_a_policy_that_nobody_can_satisfy(read, text, why):
+    [found] = [one for one in warnings(read(text)) if one.startswith("Nobody can satisfy")]
+    assert found.startswith(f"Nobody can satisfy approvals.require: {why}")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        approvals("dry_run: true"),
+        approvals("require: {count: 2}"),
+        approvals("require: {approvers: [uid 0, local]}"),
+        approvals(TRUSTED, "allow: [{approver: a}]"),
+        approvals(SIGNED, "require: {approvers: [a]}", f"allow: [{{approver: a, {KEY}}}]"),
+        approvals("require: {approvers: [auto]}", "auto: [{event_source: User}]"),
+        approvals("require: {count: 1}", sinks="{a: {type: command, argv: [x], then: approve}}"),
+        approvals("require: any", "allow: [{approver: uid 0, via: control}]"),
+        f"{{approvals: {{require: {{approvers: [t]}}}}, {TOKEN}}}",
+        f"{{approvals: {{require: {{approvers: [b]}}, allow: [{{approver: b, token: t}}]}}, {TOKEN}}}",
+        f"{{approvals: {{require: {{approvers: [CN=b]}}, allow: [{{approver: CN=b}}]}}, http: {{{MTLS}}}}}",
+        "{control_group: root, approvals: {require: {count: 9}}}",
+    ],
+)
+def test_check_does_not_warn_of_a_policy_that_somebody_can_satisfy(read, text):
+    assert [one for one in warnings(read(text)) if one.startswith("Nobody")] == []
+
+
+def test_a_source_of_your_own_may_prove_any_name(read, tail):
+    source = f"from: {{{TAIL_SOURCE}}}"
+    found = warnings(read(approvals(source, "require: {approvers: [a]}", "allow: [{approver: a}]")))
+    assert not any(one.startswith("Nobody") for one in found)
+
+
+@pytest.mark.parametrize(
+    ("entries", "said"),
+    [
+        ("{approver: a, resources: [web, '*']}", "approvals.allow[0].resources limits nothing"),
+        ("{approver: a, event_types: ['*']}", "approvals.allow[0].event_types limits nothing"),
+        ("{approver: a, decisions: [hold]}, {approver: a}",
+         "The limits of approvals.allow[0] limit nothing: approvals.allow[1] lets a do the same"),
+        (f"{{approver: a}}, {{approver: a, {KEY}, event_types: [Freeze], via: http}}",
+         "The limits of approvals.allow[1] limit nothing: approvals.allow[0] lets a do the same"),
+        ("{approver: a, decisions: [hold]}, {approver: b}",
+         "The limits of a limit nothing on bus: anyone who may publish there may vote as b instead"),
+        ("{approver: a, resources: [x]}, {approver: b, via: bus}", "limit nothing on bus"),
+        ("{approver: a, via: bus}, {approver: b}", None),
+        ("{approver: a, via: bus, resources: [x]}, {approver: b, via: bus}", "limit nothing on bus"),
+        (f"{{approver: a, decisions: [hold]}}, {{approver: b, {KEY}}}", None),
+        (f"{{approver: a, decisions: [hold]}}, {{approver: a, {KEY}}}", None),
+        ("{approver: a, decisions: [hold]}, {approver: b, via: http}", None),
+        ("{approver: a, decisions: [hold]}, {approver: a, event_types: [Freeze]}", None),
+        ("{approver: a, event_types: [Freeze]}, {approver: a, event_types: [Reboot]}", None),
+    ],
+)  # fmt: skip
+def test_check_warns_of_limits_that_limit_nothing(read, entries, said):
+    found = [
+        one for one in warnings(read(approvals(TRUSTED, f"allow: [{entries}]"))) if "nothing" in one
+    ]
+    assert len(found) == (said is not None)
+    assert all(said in one for one in found)
+
+
+def test_check_names_the_tokens_that_may_vote_but_not_operate(read):
+    http = (
+        "{tokens: [a, {name: b, token: x, scopes: [read]}, {name: c, token: x, scopes: [operate]}]}"
+    )
+    config = read(f"{{http: {http}}}")
+    assert [token.name for token in without_operate(config.http)] == ["token-1"]
+    [found] = [one for one in warnings(config) if "operate" in one]
+    assert found.startswith("Token token-1 may read and approve, but not drop or replay")
+
+
+def test_warnings_come_before_everything_else(read):
+    found = describe(read(approvals("require: {approvers: [a]}")))
+    assert [one.startswith("Warning: ") for one in found[:2]] == [True, False]
 
 
 def test_check_warns_about_names_that_anyone_can_claim(read, tail):
@@ -63,7 +188,7 @@ def test_check_warns_about_names_that_anyone_can_claim(read, tail):
 
     def told(*keys, trust="transport"):
         source = f"from: {{{TAIL_SOURCE.replace('transport', trust)}}}"
-        found = describe(read(approvals(source, f"allow: [{entries}]", *keys)))
+        found = warnings(read(approvals(source, f"allow: [{entries}]", *keys)))
         return [one for one in found if one.startswith("Anyone who may publish")]
 
     assert told() == [claim]
@@ -76,13 +201,13 @@ def test_check_says_whose_votes_would_not_count(read, tail):
     lost = (
         "From votes, only signed approvals count, because the policy requires verified approvers."
     )
-    assert lost in describe(read(approvals(bus, "require: {count: 2}")))
-    assert lost not in describe(read(approvals(bus, "require: any")))
+    assert lost in list(warnings(read(approvals(bus, "require: {count: 2}"))))
+    assert lost not in list(warnings(read(approvals(bus, "require: any"))))
     nobody = (
         "On the control socket, only signed votes count: no entry allows a user of this machine. "
         "For root, add {approver: uid 0, via: control}."
     )
-    assert nobody in describe(read(approvals("allow: [{approver: a}]")))
-    assert nobody in describe(read(approvals("allow: [{approver: uid 0, via: http}]")))
-    assert nobody not in describe(read(approvals("allow: [{approver: uid 0}]")))
-    assert nobody not in describe(read(approvals("dry_run: true")))
+    assert nobody in list(warnings(read(approvals("allow: [{approver: a}]"))))
+    assert nobody in list(warnings(read(approvals("allow: [{approver: uid 0, via: http}]"))))
+    assert nobody not in list(warnings(read(approvals("allow: [{approver: uid 0}]"))))
+    assert nobody not in list(warnings(read(approvals("dry_run: true"))))

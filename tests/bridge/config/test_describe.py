@@ -120,6 +120,10 @@ def test_approvals_are_described_in_sentences(read, tail):
     assert "A hold lasts 10m and never stops Azure; an early vote waits 30s for its event." in said
     assert "Dry run: decides and publishes, but tells Azure nothing." in said
     assert any(one.startswith("Publishes refusals") for one in said)
+    local = (
+        "Other bridges do not know of a hold that is given to this bridge over the control socket"
+    )
+    assert any(one.startswith(local) for one in said)
     alone = describe(load(None, {}))
     assert "Accepts approvals over the control socket." in alone
     assert any("approvals.from names no source" in one for one in alone)

@@ -43,7 +43,7 @@ def test_an_unknown_key_names_the_nearest_right_one(problems):
         ("http: {tokens: [12]}", "http.tokens[0]: must be a mapping"),
         (
             "http: {tokens: [{name: a, token: b, scopes: [write]}]}",
-            "it must be 'read' or 'approve'",
+            "it must be 'read', 'approve' or 'operate'",
         ),
         ("http: {tokens: [{name: a}]}", "http.tokens[0].token: is missing"),
     ],

@@ -151,3 +151,11 @@ def test_the_user_at_the_other_end_is_known():
     here, there = socket.socketpair(socket.AF_UNIX)
     with here, there:
         assert platform.peer_user(here) == os.getuid()
+
+
+def test_a_connection_over_tcp_has_no_user():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        there = socket.create_connection(server.getsockname())
+        here, _ = server.accept()
+        with there, here:
+            assert platform.peer_user(here) is None

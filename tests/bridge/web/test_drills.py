@@ -11,10 +11,12 @@ from bridge.journal import Settlement
 
 PATH = "/api/v1/drills"
 TOKENS = [
-    {"name": "ops", "token": "ops-secret"},
+    {"name": "ops", "token": "ops-secret", "scopes": ["operate"]},
+    {"name": "desk", "token": "desk-secret", "scopes": ["read", "approve"]},
     {"name": "eyes", "token": "eyes-secret", "scopes": ["read"]},
 ]
 OPS = {"Authorization": "Bearer ops-secret"}
+DESK = {"Authorization": "Bearer desk-secret"}
 EYES = {"Authorization": "Bearer eyes-secret"}
 REBOOT = {"eventType": "Reboot", "notice": "15m"}
 
@@ -47,11 +49,11 @@ async def test_starting_a_drill_returns_a_report_that_says_it_is_running(running
     assert (status, again) == (200, report)
 
 
-async def test_only_approvers_may_start_a_drill(running):
-    for headers, status in ((EYES, 403), ({}, 401)):
+async def test_only_operators_may_start_and_stop_a_drill(running):
+    for headers, status in ((EYES, 403), (DESK, 403), ({}, 401)):
         assert (await running.http.ask("POST", PATH, json=REBOOT, headers=headers))[0] == status
     report = await begin(running)
-    for headers, status in ((EYES, 403), ({}, 401), (OPS, 200)):
+    for headers, status in ((EYES, 403), (DESK, 403), ({}, 401), (OPS, 200)):
         assert (await running.http.ask("DELETE", report["href"], headers=headers))[0] == status
 
 

@@ -26,22 +26,55 @@ async def test_with_tokens_every_read_needs_one(guarded, path):
 
 
 @pytest.mark.parametrize(
-    ("token", "read", "write"),
+    ("token", "read", "vote", "operate"),
     [
-        ("ops-secret", 200, 202),
-        ("viewer-secret", 200, 403),
-        ("robot-secret", 403, 202),
-        ("ops-secre", 401, 401),
-        ("ops-secretx", 401, 401),
-        ("OPS-SECRET", 401, 401),
-        ("%C3%A9", 401, 401),
+        ("ops-secret", 200, 503, 202),
+        ("viewer-secret", 200, 403, 403),
+        ("robot-secret", 403, 503, 403),
+        ("operator-secret", 403, 403, 202),
+        ("plain-secret", 200, 503, 403),
+        ("ops-secre", 401, 401, 401),
+        ("ops-secretx", 401, 401, 401),
+        ("OPS-SECRET", 401, 401, 401),
+        ("%C3%A9", 401, 401, 401),
     ],
 )
-async def test_a_token_may_do_what_its_scopes_say(guarded, token, read, write):
-    got = await guarded.http.ask("GET", "/api/v1/events", **with_token(token))
-    assert got[0] == read
-    got = await guarded.http.ask("POST", "/api/v1/sinks/bus/replay", **with_token(token))
-    assert got[0] == write
+async def test_a_token_may_do_what_its_scopes_say(guarded, token, read, vote, operate):
+    async def ask(method, path):
+        return (await guarded.http.ask(method, path, **with_token(token)))[0]
+
+    assert await ask("GET", "/api/v1/events") == read
+    assert await ask("POST", "/api/v1/approvals") == vote, "503: this bridge takes no votes yet"
+    assert await ask("POST", "/api/v1/sinks/bus/replay") == operate
+
+
+CHANGES = (
+    ("POST", "/api/v1/sinks/bus/replay"),
+    ("POST", "/api/v1/sinks/bus/resume"),
+    ("POST", "/api/v1/dead-letters/bus:1/replay"),
+    ("DELETE", "/api/v1/dead-letters/bus:1"),
+    ("POST", "/api/v1/drills"),
+    ("DELETE", "/api/v1/drills/E1"),
+    ("POST", "/api/v1/reload"),
+    ("PUT", "/api/v1/approvals"),
+)
+
+
+@pytest.mark.parametrize("token", ["plain-secret", "robot-secret", "viewer-secret"])
+@pytest.mark.parametrize(("method", "path"), CHANGES)
+async def test_only_the_scope_operate_allows_changes_other_than_votes(guarded, token, method, path):
+    (told,) = await announce(guarded.journal, "E1")
+    await kill(guarded.journal, "bus", told)
+    status, problem = await guarded.http.ask(method, path, **with_token(token))
+    assert status == 403
+    assert "needs the scope operate" in problem["detail"]
+    (audit,) = await audits(guarded)
+    assert audit["action"] == "token.refused", "nothing else happened"
+
+
+@pytest.mark.parametrize(("method", "path"), CHANGES)
+async def test_the_control_socket_keeps_all_rights(guarded, method, path):
+    assert (await guarded.control.ask(method, path))[0] not in {401, 403}
 
 
 async def test_the_actor_of_a_replay_is_the_name_of_the_token(guarded):

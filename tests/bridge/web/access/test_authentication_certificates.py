@@ -100,7 +100,7 @@ async def test_a_certificate_allows_only_reading_and_voting(tmp_path, files):
         ):
             status, problem = await ask(made, files, files.orders, method, path)
             assert status == 403
-            assert problem["detail"].endswith("this needs a token.")
+            assert problem["detail"].endswith("this needs the scope operate.")
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@ import pytest
 
 from bridge.common.fields import Secret
 from bridge.config import Listen, TokenSettings
-from bridge.web.access.tokens import bearer, host_is_ours, needed, origin_is_ours, who
+from bridge.web.access.tokens import VOTES, bearer, host_is_ours, needed, origin_is_ours, who
 
 LOOPBACK = Listen("127.0.0.1", 17245)
 
@@ -23,15 +23,21 @@ def test_a_bearer_token_is_found(header, token):
     assert bearer(header) == token
 
 
-def test_only_safe_methods_are_reads():
-    assert [needed(method) for method in ("GET", "HEAD", "POST", "DELETE", "PUT", "BREW")] == [
-        "read",
-        "read",
-        "approve",
-        "approve",
-        "approve",
-        "approve",
-    ]
+@pytest.mark.parametrize(
+    ("method", "path", "scope"),
+    [
+        ("GET", VOTES, "read"),
+        ("HEAD", "/", "read"),
+        ("POST", VOTES, "approve"),
+        ("DELETE", VOTES, "operate"),
+        ("POST", f"{VOTES}/", "operate"),
+        ("POST", "/api/v1/drills", "operate"),
+        ("PUT", "/nowhere", "operate"),
+        ("BREW", VOTES, "operate"),
+    ],
+)
+def test_reading_and_voting_have_scopes_and_everything_else_is_operating(method, path, scope):
+    assert needed(method, path) == scope
 
 
 def test_an_empty_secret_file_admits_nobody(tmp_path):
