@@ -273,7 +273,9 @@ class Store:
 
 def is_of_unproved(event: CloudEvent) -> bool:
     """Whether it is about a vote whose sender did not prove its name."""
-    return event.type in _ON_VOTES and event.data.get("verified") is False
+    if event.type not in _ON_VOTES:
+        return False
+    return event.envelope.get("data", {}).get("verified") is False
 
 
 def newest(db: sqlite3.Connection) -> int:
