@@ -7,6 +7,7 @@ import signal
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
@@ -216,7 +217,7 @@ async def flooded(folder: Path, number: int) -> None:
     """Killed in a flood of unproved votes, while a sink waits for what was announced before."""
     source = {"type": "tail", "trust": "transport", "path": str(folder / "approvals")}
     right = {"type": "file", "path": str(folder / "absent" / "right.jsonl")}
-    config = {
+    config: dict[str, Any] = {
         "approvals": {"from": {"bus": source}, "require": {"approvers": ["nobody"]}},
         "journal": {"max_size": "1MiB"},
         "sinks": {"right": right},
