@@ -11,7 +11,7 @@ from functools import partial
 from bridge.approvals.assessment import Assessment, Assessor
 from bridge.approvals.outcomes import EARLY, Cause, Outcome, unproved
 from bridge.approvals.publisher import Publisher
-from bridge.approvals.verification import OpenedMessage, Verifier
+from bridge.approvals.verification import OpenedMessage, Verifier, place_in_log
 from bridge.common.errors import Unavailable
 from bridge.core.cloudevent import CloudEvent
 from bridge.core.state import Tracked
@@ -198,7 +198,7 @@ class Intake:
     def _malformed(self, delivery: Delivery, via: str, why: str, now: datetime) -> list[CloudEvent]:
         unnamed = delivery.position or fingerprint(delivery.body)
         shown = claimed(delivery.body, delivery.headers) or unnamed
-        key = _place(delivery) or unnamed
+        key = place_in_log(delivery) or unnamed
         cause = Cause(shown, key, None, delivery.identity, via, position=delivery.position)
         told = Outcome("refused", None, cause, reason="malformed", detail=why)
         return self.publisher.stray(told, now)

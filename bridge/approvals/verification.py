@@ -47,7 +47,7 @@ class Verifier:
     def open(self, allow: Sequence[Allow], delivery: Delivery, *, must_sign: bool) -> OpenedMessage:
         """Verify the sender before the content; neither is trusted without the other."""
         body, headers = unwrap(delivery.body, delivery.headers)
-        reading = partial(read, body, headers, delivery.position, place=_place(delivery))
+        reading = partial(read, body, headers, delivery.position, place=place_in_log(delivery))
         proof = self.prove(allow, headers, body, must_sign=must_sign)
         if isinstance(proof, Refusal):
             return OpenedMessage(reading(), Proof(), proof)
@@ -88,7 +88,7 @@ class Verifier:
             log.error("approvals.key_unreadable", extra={"approver": approver, "error": why})
 
 
-def _place(delivery: Delivery) -> str | None:
+def place_in_log(delivery: Delivery) -> str | None:
     """What no other message without an id has: its log, and its position and time in it.
 
     A topic that is created again counts its offsets from 0 again.
