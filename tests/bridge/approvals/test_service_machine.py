@@ -14,6 +14,7 @@ import tempfile
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -72,7 +73,7 @@ class Window:
     """Azure as one VM sees it; ledger and journal must allow everything that is POSTed here."""
 
     def __init__(self, azure, ledger, rules, journal):
-        self.azure, self.ledger, self.rules, self.journal = azure, ledger, rules, journal
+        self.azure, self.ledger, self.configured, self.journal = azure, ledger, rules, journal
         self.tried, self.fresh = {}, False
 
     async def instance(self):
@@ -93,7 +94,7 @@ class Window:
         assert self.fresh, f"{vm} POSTed {ids} by what it knew before it stopped"
         for name in ids:
             now = JournalOracle.read(self.journal, name)
-            assert now.objections(vm, self.rules, CLOCK.moment) == [], f"{vm} POSTed {name}"
+            assert now.objections(vm, self.configured, CLOCK.moment) == [], f"{vm} POSTed {name}"
             assert self.ledger.allows(name, CLOCK.moment), f"{vm} POSTed {name}"
             assert (name, self.ledger.life(name)) not in self.ledger.granted, f"{name} again"
         return self._answer(ids)
@@ -123,15 +124,16 @@ class TwoBridges(RuleBasedStateMachine):
         self.azure = Azure()
         self.said: dict[str, list[Said]] = {channel: [] for channel in CHANNELS}
         self.bridges, self.windows, self.ledgers, self.read = {}, {}, {}, {}
-        self.rules, self.number, self.cluster = {}, 0, 0
+        self.configured: dict[str, dict[str, Any]] = {}
+        self.number, self.cluster = 0, 0
 
     @initialize(policy=POLICY, listed=st.booleans())
     def open(self, policy, listed):
         for vm in VMS:
-            self.rules[vm] = {"require": policy, "allow": ALLOW if listed else []}
+            self.configured[vm] = {"require": policy, "allow": ALLOW if listed else []}
             self.ledgers[vm] = VoteLedger(vm, policy, listed)
             file = Path(self.folder.name) / vm / "journal.db"
-            self.windows[vm] = Window(self.azure, self.ledgers[vm], self.rules[vm], file)
+            self.windows[vm] = Window(self.azure, self.ledgers[vm], self.configured[vm], file)
             self.read[vm] = dict.fromkeys(CHANNELS, 0)
             self.runner.run(self._start(vm))
         self._announce("A", VMS)
@@ -139,7 +141,7 @@ class TwoBridges(RuleBasedStateMachine):
     async def _start(self, vm):
         folder = Path(self.folder.name) / vm
         folder.mkdir(exist_ok=True)
-        config = make_config(folder, "http://127.0.0.1:9", {}, **self.rules[vm])
+        config = make_config(folder, "http://127.0.0.1:9", {}, **self.configured[vm])
         journal = Journal(folder / "journal.db")
         await journal.open()
         await journal.run(lambda store: store.connection.execute("PRAGMA synchronous = OFF"))
@@ -383,9 +385,9 @@ class TwoBridges(RuleBasedStateMachine):
             self.look(at)
 
     def _configure(self, at, **rules):
-        self.rules[at].update(rules)
-        self.ledgers[at].policy = self.rules[at]["require"]
-        self.ledgers[at].dry_run = self.rules[at].get("dry_run", False)
+        self.configured[at].update(rules)
+        self.ledgers[at].policy = self.configured[at]["require"]
+        self.ledgers[at].dry_run = self.configured[at].get("dry_run", False)
         reconfigure(self.bridges[at], **rules)
 
     @rule(at=BRIDGES)

@@ -4,6 +4,7 @@ The tests count function calls, so they do not depend on the speed of the machin
 """
 
 import sys
+from typing import Any
 
 import pytest
 from support.ballots import cast
@@ -53,7 +54,7 @@ def entries(size, **more):
     return tuple(Allow(approver=f"name-{number}", **keys) for number in range(size))
 
 
-STORIES = {
+STORIES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "each VM": ({}, {}),
     "each VM, and everyone for all of them": ({"named": False}, {"all_resources": True}),
     "any": ({"named": False}, {"require": "any"}),

@@ -334,7 +334,7 @@ async def test_nothing_is_approved_by_a_document_of_an_earlier_life(simulator, t
 
 async def test_an_approval_waits_for_the_document_that_is_on_its_way(bridge, hurry):
     event = bridge.world.create(type="Freeze", notice="15m").event.event_id
-    incarnations = []
+    incarnations: list[int | str | None] = []
     async with running(bridge.poller):
         await until(lambda: bridge.status.last_good)
         known = (await bridge.journal.load()).incarnation
