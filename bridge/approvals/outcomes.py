@@ -11,7 +11,6 @@ from bridge.core.ids import identify, timestamp
 from bridge.core.messages import OutcomeKind, pending
 from bridge.core.observer import Observer
 from bridge.core.state import Tracked
-from bridge.journal.grants import GrantState
 from bridge.policy.judge import Judgment
 from bridge.policy.votes import Approval, Given, LocalOutcome, Refusal, Vote, VoteOutcome
 
@@ -162,7 +161,7 @@ def _about(told: Outcome, observer: Observer, now: datetime) -> Mapping[str, Any
     return {name: event[name] for name in ("resources", "eventType", "notBefore", "noticeSeconds")}
 
 
-def remark(vote: Vote, known: Tracked, told: GrantState | None) -> str | None:
+def remark(vote: Vote, known: Tracked, told: str | None) -> str | None:
     """What a hold cannot stop, and who does not know of it."""
     if vote.decision != "hold":
         return None

@@ -34,18 +34,17 @@ _LOG_STRAYS = 60.0
 
 @dataclass(slots=True)
 class _Quota:
-    """Allows something *most* times per minute."""
+    """Allows something a number of times per minute."""
 
-    most: int
     _used: int = 0
     _ends: float = 0.0
 
-    def is_used_up(self, now: float) -> bool:
-        """Count one more; whether that is too many. *now* is monotonic."""
+    def is_used_up(self, most: int, now: float) -> bool:
+        """Count one more; whether that is more than *most*. *now* is monotonic."""
         if now >= self._ends:
             self._ends, self._used = now + 60.0, 0
         self._used += 1
-        return self._used > self.most
+        return self._used > most
 
 
 @dataclass(slots=True)
@@ -55,8 +54,8 @@ class Publisher:
     runtime: Runtime
     _logged: float | None = None
     _unsaid: int = field(default=0)
-    _refusals: _Quota = field(default_factory=lambda: _Quota(MOST_REFUSALS))
-    _changes: _Quota = field(default_factory=lambda: _Quota(MOST_CHANGES))
+    _refusals: _Quota = field(default_factory=_Quota)
+    _changes: _Quota = field(default_factory=_Quota)
 
     def turn(self, known: Tracked) -> int | None:
         """Our place among the bridges; 0 for our own drill, which no other bridge knows."""
@@ -132,8 +131,8 @@ class Publisher:
             return False
         now = self.runtime.clock.monotonic()
         if told.kind == "recorded":
-            return counted and self._changes.is_used_up(now)
-        return not counted and self._refusals.is_used_up(now)
+            return counted and self._changes.is_used_up(MOST_CHANGES, now)
+        return not counted and self._refusals.is_used_up(MOST_REFUSALS, now)
 
     def left_out(self, count: int) -> None:
         """Count outcomes of unverified votes for which the journal has no space."""
