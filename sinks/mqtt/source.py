@@ -118,7 +118,7 @@ def name_listener(settings: MqttApprovals, place: Place) -> str:
     """The server keeps our session under it, so a temporary id would lose approvals."""
     if settings.client_id is None and not place.names.get("vm_id"):
         why = "this VM's id is not known yet, and the server keeps approvals under it"
-        raise Unavailable(f"{why}; or set client_id")
+        raise Unavailable(f"{why}; set client_id to do without")
     return name_client(settings.client_id, place, "approvals")
 
 
