@@ -17,7 +17,7 @@ from bridge.policy.votes import Approval, Given, LocalOutcome, Refusal, Vote, Vo
 _SEVERITY = {"recorded": 9, "granted": 9, "refused": 13, "failed": 18, "due": 13}
 _NO_VETO = "A hold does not stop Azure: the event still starts at notBefore."
 _HERE_ONLY = "Other bridges do not know of this hold, and one of them may tell Azure."
-_BEING_TOLD = "Azure is being told: this hold stops no request on its way, only further ones."
+_BEING_TOLD = "Azure is being told. This hold cannot stop that request, only further ones."
 EARLY = "early"
 ALARMING = frozenset({"unauthorized", "replayed"})
 """Reasons of refusals that may be an attack."""
