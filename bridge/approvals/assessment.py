@@ -42,7 +42,7 @@ from bridge.policy.votes import (
 from bridge.runtime.runtime import Runtime
 
 MOST_WAITING = 1000
-"""How many early approvals of unproved senders may wait; proved ones have no limit."""
+"""How many early approvals of unverified senders may wait; verified ones have no limit."""
 MOST_UNVERIFIED = 1000
 """How many votes of unverified names one event may have; verified votes have no limit."""
 _EVENT_UNKNOWN = "this bridge has not seen such a scheduled event yet; the approval waits for it"

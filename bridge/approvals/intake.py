@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from bridge.approvals.assessment import Assessment, Assessor
-from bridge.approvals.outcomes import EARLY, Cause, Outcome, unproved
+from bridge.approvals.outcomes import EARLY, Cause, Outcome, refused_unverified
 from bridge.approvals.publisher import Publisher
 from bridge.approvals.verification import OpenedMessage, Verifier, place_in_log
 from bridge.common.errors import Unavailable
@@ -93,7 +93,7 @@ class Intake:
             await self._settle(now)
             message = self._opened_locally(delivery)
             if message.refusal is not None:
-                self.publisher.turn_away(unproved(message.said[0], via, message.refusal))
+                self.publisher.turn_away(refused_unverified(message.said[0], via, message.refusal))
                 raise Unauthorized(message.refusal.detail)
             assessed = await self._assess(message, delivery, via, now, local=True)
             full = await self._record(together([one.receipt for one in assessed]))
@@ -116,7 +116,7 @@ class Intake:
         return done.full
 
     async def _slow_down(self, full: float) -> None:
-        """Read more slowly when votes have taken most of their share: proved ones are not refused.
+        """Read more slowly when votes have taken most of their share: no verified one is refused.
 
         Nobody else waits for this, except for the next message of the same source or caller.
         """

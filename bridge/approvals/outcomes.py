@@ -87,7 +87,7 @@ class Outcome:
     would_grant: bool | None = None
 
 
-def unproved(said: Approval, via: str, why: Refusal) -> Outcome:
+def refused_unverified(said: Approval, via: str, why: Refusal) -> Outcome:
     """The refusal of a vote whose sender is not known."""
     cause = Cause(said.id, said.key, said.decision, said.approver, via, resource=said.resource)
     return Outcome("refused", said.event_key, cause, reason=why.reason, detail=why.detail)

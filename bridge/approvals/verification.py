@@ -23,7 +23,7 @@ _LOG_AGAIN = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """The proven sender of a message; empty if it is not signed."""
+    """The verified sender of a message; empty if it is not signed."""
 
     identity: str | None = None
     signed_at: datetime | None = None
@@ -31,7 +31,7 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class OpenedMessage:
-    """The content of a message, and what its sender proved; `refusal` if that is not enough."""
+    """The content of a message, and who sent it if that is verified; else perhaps a `refusal`."""
 
     said: Sequence[Approval]
     proof: Proof

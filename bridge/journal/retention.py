@@ -57,13 +57,13 @@ def _by_age(db: sqlite3.Connection, before: float) -> int:
 def _by_size(
     db: sqlite3.Connection, max_size: int, best_effort: Sequence[str], removed: int
 ) -> Trimmed:
-    """Four tiers: settled, about unproved votes, needed by best-effort sinks only, the rest."""
+    """Four tiers: settled, about unverified votes, needed by best-effort sinks only, the rest."""
     lost: dict[str, int] = {}
     names = ",".join("?" for _ in best_effort)
     required = _WANTED.format(more=f"AND s.name NOT IN ({names})")
     tiers = (
         (f"NOT {_WANTED.format(more='')}", ()),
-        ("seq IN (SELECT seq FROM unproved_outcome)", ()),
+        ("seq IN (SELECT seq FROM unverified_outcome)", ()),
         (f"NOT {required}", tuple(best_effort)),
         ("1", ()),
     )
@@ -100,16 +100,16 @@ def used(db: sqlite3.Connection) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """Bytes that votes and early approvals, message keys, and outcomes of unproved votes take."""
+    """Bytes that votes and early approvals, message keys, and outcomes of unverified votes take."""
 
-    proved: int = 0
-    unproved: int = 0
-    unproved_keys: int = 0
+    verified: int = 0
+    unverified: int = 0
+    unverified_keys: int = 0
     outcomes: int = 0
 
     @property
     def votes(self) -> int:
-        return self.proved + self.unproved + self.unproved_keys
+        return self.verified + self.unverified + self.unverified_keys
 
 
 def space(db: sqlite3.Connection) -> Space:
@@ -117,32 +117,32 @@ def space(db: sqlite3.Connection) -> Space:
 
 
 def has_room(db: sqlite3.Connection, bodies: Iterable[str], max_size: int) -> bool:
-    """Whether unproved senders may add votes or early approvals with these *bodies*."""
+    """Whether unverified senders may add votes or early approvals with these *bodies*."""
     more = sum(row_bytes(len(body)) for body in bodies)
-    return space(db).unproved + more <= max_size // _SHARE // 2
+    return space(db).unverified + more <= max_size // _SHARE // 2
 
 
 def bound_votes(db: sqlite3.Connection, max_size: int) -> float:
     """Keep votes, keys and early approvals within their share; return how full it is.
 
-    Votes on pending events are never deleted: unproved ones stop at `has_room`, and proved ones are
-    few. The keys of proved senders are deleted last.
+    Votes on pending events are never deleted: unverified ones stop at `has_room`, and verified ones
+    are few. The keys of verified senders are deleted last.
     """
     room = max_size // _SHARE
-    over, unproved = f"event NOT IN ({_PENDING})", "NOT json_extract(body, '$.verified')"
+    over, unverified = f"event NOT IN ({_PENDING})", "NOT json_extract(body, '$.verified')"
     waits = "json_extract(body, '$.identity') IS NULL"
 
     def crowded(now: Space) -> bool:
-        return now.votes > room or now.unproved + now.unproved_keys > room * 3 // 4
+        return now.votes > room or now.unverified + now.unverified_keys > room * 3 // 4
 
     def nearly_full(now: Space) -> bool:
-        return now.votes > room or now.unproved > room * 3 // 8
+        return now.votes > room or now.unverified > room * 3 // 8
 
     def full(now: Space) -> bool:
         return now.votes > room
 
-    _drop(db, "message_key", "NOT proved", "at", crowded)
-    _drop(db, "vote", f"{over} AND {unproved}", "event", nearly_full)
+    _drop(db, "message_key", "NOT verified", "at", crowded)
+    _drop(db, "vote", f"{over} AND {unverified}", "event", nearly_full)
     _drop(db, "early", waits, "id", full)
     _drop(db, "message_key", over, "at", full)
     _drop(db, "vote", over, "event", full)
@@ -163,11 +163,11 @@ def _drop(
 
 
 def has_room_for_outcomes(db: sqlite3.Connection, max_size: int) -> bool:
-    """Whether outcomes of unproved votes are within their share, without the settled ones."""
+    """Whether outcomes of unverified votes are within their share, without the settled ones."""
     settled = f"NOT {_WANTED.format(more='')}"
     while space(db).outcomes > max_size // _SHARE:
         rows = db.execute(
-            f"""SELECT seq FROM outbox WHERE seq IN (SELECT seq FROM unproved_outcome)
+            f"""SELECT seq FROM outbox WHERE seq IN (SELECT seq FROM unverified_outcome)
             AND {settled} ORDER BY seq LIMIT {_CHUNK}"""
         ).fetchall()
         if not rows:

@@ -24,20 +24,24 @@ def _bytes(*columns: str) -> str:
     return f"(({length}) * 3 / 2 + 48 + CASE WHEN ({length}) > {_LONG_ROW} THEN 4096 ELSE 0 END)"
 
 
+def _owner(verified: str, otherwise: str = "unverified") -> str:
+    return f"CASE WHEN {verified} THEN 'verified' ELSE '{otherwise}' END"
+
+
 _SPACE = {
     "vote": (
-        "CASE WHEN json_extract({row}.body, '$.verified') THEN 'proved' ELSE 'unproved' END",
+        _owner("json_extract({row}.body, '$.verified')"),
         _bytes("{row}.event", "{row}.approver", "{row}.resource", "{row}.body"),
     ),
     "early": (
-        "CASE WHEN json_type({row}.body, '$.identity') = 'text' THEN 'proved' ELSE 'unproved' END",
+        _owner("json_type({row}.body, '$.identity') = 'text'"),
         _bytes("{row}.event", "{row}.body"),
     ),
     "message_key": (
-        "CASE WHEN {row}.proved THEN 'proved' ELSE 'unproved_keys' END",
+        _owner("{row}.verified", otherwise="unverified_keys"),
         _bytes("{row}.key", "{row}.event", "{row}.at"),
     ),
-    "unproved_outcome": ("'outcomes'", "{row}.bytes"),
+    "unverified_outcome": ("'outcomes'", "{row}.bytes"),
 }
 """For each table: whose space its rows take, and how much of it."""
 
@@ -145,18 +149,19 @@ _MIGRATIONS = {
     CREATE TABLE message_key(
         key BLOB NOT NULL,
         event TEXT NOT NULL,
-        proved INTEGER NOT NULL,
+        verified INTEGER NOT NULL,
         at REAL NOT NULL,
         PRIMARY KEY (key, event)
     ) WITHOUT ROWID;
-    -- Which CloudEvents in the outbox are about votes of unproved senders.
-    CREATE TABLE unproved_outcome(seq INTEGER PRIMARY KEY, bytes INTEGER NOT NULL);
+    -- Which CloudEvents in the outbox are about votes of unverified senders.
+    CREATE TABLE unverified_outcome(seq INTEGER PRIMARY KEY, bytes INTEGER NOT NULL);
     CREATE TRIGGER outbox_outcome_gone AFTER DELETE ON outbox BEGIN
-        DELETE FROM unproved_outcome WHERE seq = OLD.seq;
+        DELETE FROM unverified_outcome WHERE seq = OLD.seq;
     END;
     -- How much space votes and what comes with them take, by whose they are.
     CREATE TABLE space(owner TEXT PRIMARY KEY, bytes INTEGER NOT NULL) WITHOUT ROWID;
-    INSERT INTO space VALUES ('proved', 0), ('unproved', 0), ('unproved_keys', 0), ('outcomes', 0);
+    INSERT INTO space
+        VALUES ('verified', 0), ('unverified', 0), ('unverified_keys', 0), ('outcomes', 0);
     {" ".join(_accounts())}
     """,
 }
@@ -243,9 +248,9 @@ def migrate(connection: sqlite3.Connection) -> None:
 
 
 def hashed(key: str) -> tuple[bytes, bool]:
-    """A message's key as it is stored, and whether it belongs to a proved name.
+    """A message's key as it is stored, and whether it belongs to a verified name.
 
-    Keys of proved names start with U+001F, and no message can have such a key.
+    Keys of verified names start with U+001F, and no message can have such a key.
     """
     digest = hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
     return digest[:_HASH_BYTES], key.startswith("\x1f")
@@ -255,7 +260,7 @@ def _hash_keys(connection: sqlite3.Connection) -> None:
     """Move the keys that an earlier version wrote to `message_key`, in one transaction."""
     rows = connection.execute("SELECT key, event, at FROM approval_key").fetchall()
     moved = [(*hashed(key), event, at) for key, event, at in rows]
-    sql = "INSERT OR IGNORE INTO message_key(key, proved, event, at) VALUES (?, ?, ?, ?)"
+    sql = "INSERT OR IGNORE INTO message_key(key, verified, event, at) VALUES (?, ?, ?, ?)"
     connection.execute("BEGIN IMMEDIATE")
     try:
         connection.executemany(sql, moved)

@@ -178,9 +178,9 @@ class Store:
         count = 0
         for event in events:
             done = db.execute(sql, (event.id, event.type, event.key, now, event.body))
-            if done.rowcount and is_of_unproved(event):
+            if done.rowcount and is_of_unverified(event):
                 row = (done.lastrowid, len(event.body) * 5 // 4 + 256)
-                db.execute("INSERT INTO unproved_outcome VALUES (?, ?)", row)
+                db.execute("INSERT INTO unverified_outcome VALUES (?, ?)", row)
             count += done.rowcount
         return count
 
@@ -271,7 +271,7 @@ class Store:
         db.execute("UPDATE sink SET low = MAX(low, ?) WHERE name = ?", (low, sink))
 
 
-def is_of_unproved(event: CloudEvent) -> bool:
+def is_of_unverified(event: CloudEvent) -> bool:
     """Whether it is about a vote whose sender did not prove its name."""
     if event.type not in _ON_VOTES:
         return False

@@ -11,7 +11,7 @@ from bridge.core.cloudevent import CloudEvent
 from bridge.journal.grants import EventLife, withdraw_in
 from bridge.journal.retention import bound_votes, has_room, has_room_for_outcomes
 from bridge.journal.schema import hashed
-from bridge.journal.store import Store, is_of_unproved, moment
+from bridge.journal.store import Store, is_of_unverified, moment
 from bridge.policy.votes import Announced, Approval, Given, Vote
 
 UNLIMITED = 1 << 62
@@ -70,7 +70,7 @@ def receive(store: Store, receipt: Receipt, now: float, max_size: int = UNLIMITE
     """
     with store.transaction() as db:
         db.executemany(
-            "INSERT OR IGNORE INTO message_key(key, proved, event, at) VALUES (?, ?, ?, ?)",
+            "INSERT OR IGNORE INTO message_key(key, verified, event, at) VALUES (?, ?, ?, ?)",
             [(*hashed(key), event, now) for key, event in receipt.keys],
         )
         db.executemany(
@@ -93,13 +93,13 @@ def _write(
 def _publish(
     store: Store, db: sqlite3.Connection, events: Sequence[CloudEvent], now: float, max_size: int
 ) -> int:
-    """Add the outcomes, except those of unproved votes when their share is full; count these."""
-    unproved = [event for event in events if is_of_unproved(event)]
-    if not unproved or has_room_for_outcomes(db, max_size):
+    """Add the outcomes, except those of unverified votes when their share is full; count these."""
+    unverified = [event for event in events if is_of_unverified(event)]
+    if not unverified or has_room_for_outcomes(db, max_size):
         store.add(db, events, now)
         return 0
-    store.add(db, [event for event in events if event not in unproved], now)
-    return len(unproved)
+    store.add(db, [event for event in events if event not in unverified], now)
+    return len(unverified)
 
 
 def _write_votes(db: sqlite3.Connection, receipt: Receipt, now: float) -> None:
@@ -140,7 +140,7 @@ def votes(store: Store, event_key: str, life: int) -> list[Vote]:
 def is_crowded(
     store: Store, vote: Vote, most: int, max_size: int = UNLIMITED, before: Receipt = NOTHING
 ) -> bool:
-    """Whether the event has *most* unproved voters, or there is no space, and this is one more.
+    """Whether the event has *most* unverified voters, or there is no space, and this is one more.
 
     *before* is what the same message adds already. A voter may always replace its own vote by one
     that is no longer.
@@ -159,7 +159,7 @@ def is_crowded(
 def is_waiting_crowded(
     store: Store, given: Given, most: int, max_size: int = UNLIMITED, before: Receipt = NOTHING
 ) -> bool:
-    """Whether *most* approvals of unproved senders wait, or there is no space for this one."""
+    """Whether *most* approvals of unverified senders wait, or there is no space for this one."""
     sql = "SELECT COUNT(*) FROM early WHERE json_extract(body, '$.identity') IS NULL"
     if store.connection.execute(sql).fetchone()[0] + len(before.early) >= most:
         return True
@@ -230,7 +230,7 @@ def end_wait(  # noqa: PLR0917  the intake passes what belongs together
 ) -> Received:
     """Note that an early approval has become a vote, or has waited long enough.
 
-    Messages from unproved senders about unknown events are forgotten: they could be endless.
+    Messages from unverified senders about unknown events are forgotten: they could be endless.
     """
     with store.transaction() as db:
         db.execute("DELETE FROM early WHERE id = ?", (number,))

@@ -59,7 +59,7 @@ class Approval:
 class Given:
     """An approval as it arrived; it may have to wait for its event.
 
-    `identity` is the sender's name if it was proved. A local approval was given to this bridge
+    `identity` is the sender's name if it was verified. A local approval was given to this bridge
     only, by HTTP, a command or a sink; no other bridge knows about it. `log` and `recorded` say
     in which log the broker recorded it, and when. `dry_run` says that it came during one.
     """
@@ -77,12 +77,12 @@ class Given:
 
     @property
     def approver(self) -> str:
-        """Who votes: the proved name, else the claimed one, else the channel's name."""
+        """Who votes: the verified name, else the claimed one, else the channel's name."""
         return self.identity or self.approval.approver or self.via
 
     @property
     def seen_as(self) -> str:
-        """The key to remember it by: no other sender can use up the ids of a proved name."""
+        """The key to remember it by: no other sender can use up the ids of a verified name."""
         key = self.approval.key
         # No message can have a key that starts like this.
         return key if self.identity is None else f"\x1f{self.identity}\x1f{key}"

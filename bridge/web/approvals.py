@@ -78,12 +78,12 @@ async def latest(request: web.Request) -> web.Response:
     return web.json_response({"approvals": told[:MOST], "more": len(told) > MOST})
 
 
-async def _turn(context: WebContext, proved: Caller | None, remote: str | None) -> None:
-    """Wait for the caller's turn. Only a caller that is not proved yet may be refused for rate."""
-    if proved is None:
+async def _turn(context: WebContext, caller: Caller | None, remote: str | None) -> None:
+    """Wait for the caller's turn. Only an unverified caller may be refused for rate."""
+    if caller is None:
         wait = context.limiter.delay(f"from {remote}", _PATIENCE)
     else:
-        wait = context.limiter.delay(f"{proved.via} {proved.name}")
+        wait = context.limiter.delay(f"{caller.via} {caller.name}")
     await asyncio.sleep(wait)
 
 

@@ -214,7 +214,7 @@ def accounts(at: Stage) -> dict[str, int]:
 
 
 async def flooded(folder: Path, number: int) -> None:
-    """Killed in a flood of unproved votes, while a sink waits for what was announced before."""
+    """Killed in a flood of unverified votes, while a sink waits for what was announced before."""
     source = {"type": "tail", "trust": "transport", "path": str(folder / "approvals")}
     right = {"type": "file", "path": str(folder / "absent" / "right.jsonl")}
     config: dict[str, Any] = {
@@ -248,7 +248,7 @@ def checkpoint(at: Stage) -> int:
 
 
 @pytest.mark.timeout(120)
-async def test_a_kill_in_a_flood_of_unproved_votes_loses_no_cloudevent(tmp_path):
+async def test_a_kill_in_a_flood_of_unverified_votes_loses_no_cloudevent(tmp_path):
     async with asyncio.TaskGroup() as group:
         for number in (2 * FLOOD - 41, 2 * FLOOD - 40, FLOOD):
             group.create_task(flooded(tmp_path / f"{number}", number))

@@ -146,7 +146,7 @@ async def pages(bridge, *tables):
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_1400_holds_of_an_unproved_name_push_no_cloudevent_out(one, monkeypatch, way):
+async def test_1400_holds_of_an_unverified_name_push_no_cloudevent_out(one, monkeypatch, way):
     monkeypatch.setattr("bridge.approvals.assessment.MOST_UNVERIFIED", 1000)
     bridge = await small(one)
     for number in range(1400):
@@ -166,7 +166,7 @@ async def test_one_message_about_many_events_keeps_within_the_space_too(one):
     assert await pages(bridge, *VOTES) <= 4 * MIB / 10 + 4 * 4096
 
 
-async def test_outcomes_of_unproved_votes_have_a_limited_space_of_their_own(one, monkeypatch):
+async def test_outcomes_of_unverified_votes_have_a_limited_space_of_their_own(one, monkeypatch):
     monkeypatch.setattr("bridge.approvals.assessment.MOST_UNVERIFIED", 1000)
     monkeypatch.setattr("bridge.approvals.publisher.MOST_CHANGES", 10_000)
     bridge = await small(one)
@@ -178,14 +178,14 @@ async def test_outcomes_of_unproved_votes_have_a_limited_space_of_their_own(one,
     assert (await trimmed(bridge)).lost == {}
 
 
-async def test_changes_of_unproved_votes_are_published_60_times_a_minute(one):
+async def test_changes_of_unverified_votes_are_published_60_times_a_minute(one):
     bridge = await one.bridge(dry_run=True)
     for number in range(MOST_CHANGES + 20):
         await bridge.hear(event_id(one), approver="x", **WAYS["changes of mind"](number))
     assert len(await bridge.told("approval.recorded")) == 1 + MOST_CHANGES
     for number in range(MOST_CHANGES + 20):
         await bridge.hear(
-            event_id(one), _identity="proved", **WAYS["changes of mind"](1000 + number)
+            event_id(one), _identity="verified", **WAYS["changes of mind"](1000 + number)
         )
     assert len(await bridge.told("approval.recorded")) == 1 + MOST_CHANGES + MOST_CHANGES + 20
     bridge.clock.ahead += timedelta(seconds=61)
@@ -193,7 +193,7 @@ async def test_changes_of_unproved_votes_are_published_60_times_a_minute(one):
     assert len(await bridge.told("approval.recorded")) == 2 + MOST_CHANGES + MOST_CHANGES + 20
 
 
-async def test_proved_votes_are_never_refused_for_rate_but_read_more_slowly(one):
+async def test_verified_votes_are_never_refused_for_rate_but_read_more_slowly(one):
     bridge = await small(one, early_grace="1h")
     pauses = []
 
@@ -203,14 +203,14 @@ async def test_proved_votes_are_never_refused_for_rate_but_read_more_slowly(one)
     bridge.intake.sleep = sleep
     for number in range(ROOM + 20):
         await bridge.hear(f"never-{number}", id=f"u-{number}")
-    unproved = bridge.runtime.status.approvals["refused", "rate-limited"]
-    assert (unproved, pauses) == (20, [])
+    unverified = bridge.runtime.status.approvals["refused", "rate-limited"]
+    assert (unverified, pauses) == (20, [])
     for number in range(350):
         said = {"id": f"{number}", "reason": "r" * 500, "_identity": "orders"}
         await bridge.hear(f"soon-{number}", **said)
-    assert bridge.runtime.status.approvals["refused", "rate-limited"] == unproved
+    assert bridge.runtime.status.approvals["refused", "rate-limited"] == unverified
     waits = [given.identity for _, given in await bridge.journal.run(early)]
-    assert waits == ["orders"] * 350, "what unproved senders left goes first"
+    assert waits == ["orders"] * 350, "what unverified senders left goes first"
     assert len(pauses) > 10
     assert pauses[0] < max(pauses) <= 1
 

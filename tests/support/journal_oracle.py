@@ -72,16 +72,16 @@ class JournalOracle:
 
     def _enough(self, rules: dict[str, Any], vms: list[str]) -> bool:
         ready = [vote for vote in self.votes if self._counts(vote, rules)]
-        proved = {vote["approver"] for vote in ready if vote["verified"]}
+        verified = {vote["approver"] for vote in ready if vote["verified"]}
         match rules["require"]:
             case "any":
                 return bool(ready)
             case "each-resource":
                 return all(any(_is_for(vote, vm, vms, rules) for vote in ready) for vm in vms)
             case {"count": number}:
-                return len(proved) >= number
+                return len(verified) >= number
             case {"approvers": names}:
-                return proved >= set(names)
+                return verified >= set(names)
         raise AssertionError(rules)
 
     def _counts(self, vote: dict[str, Any], rules: dict[str, Any]) -> bool:

@@ -22,7 +22,7 @@ ALLOW = [
 
 @dataclass(frozen=True)
 class Said:
-    """One message; its sender has proved the name, claims it, or forges it.
+    """One message; its sender has verified the name, claims it, or forges it.
 
     `recorded` is when its log recorded it, if that is known.
     """
@@ -32,13 +32,13 @@ class Said:
     who: str
     what: str
     vm: str
-    proof: str = "proved"
+    proof: str = "verified"
     local: bool = False
     recorded: datetime | None = None
 
     @property
-    def proved(self) -> bool:
-        return self.proof == "proved"
+    def verified(self) -> bool:
+        return self.proof == "verified"
 
 
 @dataclass(frozen=True)
@@ -161,8 +161,8 @@ class VoteLedger:
                 self._count(said, at, now, dry=dry)
             elif now < at + EARLY:
                 self.waiting.append((said, at, dry))
-            elif not said.proved:
-                self.heard.discard(said.number)  # an unproved stray is forgotten
+            elif not said.verified:
+                self.heard.discard(said.number)  # an unverified stray is forgotten
 
     def _count(self, said: Said, arrived: datetime, now: datetime, *, dry: bool) -> None:
         event, book = self.view[said.event], self.cast(said.event)
@@ -176,7 +176,7 @@ class VoteLedger:
             self.heard.discard(said.number)
         elif entry.lapsed(event):
             return
-        elif before is not None and before.said.proved and not said.proved:
+        elif before is not None and before.said.verified and not said.verified:
             self.heard.discard(said.number)
         elif said.what == "hold" and (said.event, self.life(said.event)) in self.granted:
             return
@@ -211,7 +211,7 @@ class VoteLedger:
 
     def _may(self, said: Said) -> bool:
         if said.what == "approve" and isinstance(self.policy, dict):
-            return said.proved and said.who in self.policy.get("approvers", [said.who])
+            return said.verified and said.who in self.policy.get("approvers", [said.who])
         return True
 
     def _fits(self, said: Said, event: ScheduledEvent) -> bool:
@@ -231,7 +231,7 @@ class VoteLedger:
             return False
         if said.what != before.said.what or before.lapsed(event):
             return False
-        if said.proved and not before.said.proved:
+        if said.verified and not before.said.verified:
             return False
         return said.what != "hold" or now < before.at + HOLD
 
@@ -292,7 +292,7 @@ class VoteLedger:
         if self.policy == "each-resource":
             vms = self.view[name].resources
             return all(any(self._is_for(one, vm, vms) for one in ready) for vm in vms)
-        names = {one.said.who for one in ready if one.said.proved}
+        names = {one.said.who for one in ready if one.said.verified}
         wanted = self.policy.get("approvers")
         return names >= set(wanted) if wanted else len(names) >= self.policy["count"]
 
@@ -314,7 +314,7 @@ class VoteLedger:
             other.said.what == "release"
             and not other.said.vm
             and other.said.who == one.said.who
-            and other.said.proved >= one.said.proved
+            and other.said.verified >= one.said.verified
             and other.at >= one.at
             for other in last
         )

@@ -42,7 +42,7 @@ BRIDGES = st.sampled_from(VMS)
 WHO = st.sampled_from(["orders", "billing", "stock"])
 WHAT = st.sampled_from(["approve", "approve", "approve", "hold", "release"])
 WHERE = st.sampled_from(["vm-0", "vm-1", "vm-0", "vm-1", ""])
-PROOF = st.sampled_from(["proved", "proved", "proved", "claimed", "pretended"])
+PROOF = st.sampled_from(["verified", "verified", "verified", "claimed", "pretended"])
 CHANNELS = ("bus", "radio")
 CHANNEL = st.sampled_from(CHANNELS)
 READY = st.permutations([(who, vm) for who in ("orders", "billing") for vm in VMS])
@@ -215,7 +215,7 @@ class TwoBridges(RuleBasedStateMachine):
         """Approvals are on the bus when their event changes, and are read after that."""
         self._begin(name, at)
         for who, vm in votes:
-            self.say(name, who, "approve", vm, "proved", "bus", ())
+            self.say(name, who, "approve", vm, "verified", "bus", ())
         self.change(name, how)
         self.poll((at,), then=False)
         self.hear(at, "bus", len(self.said["bus"]))
@@ -225,7 +225,7 @@ class TwoBridges(RuleBasedStateMachine):
     def change_after_a_hold(self, name, who, how, at, votes):
         """The event changes while somebody holds, and then the others approve."""
         self._begin(name, at)
-        self.say(name, who, "hold", "", "proved", "radio", (at,))
+        self.say(name, who, "hold", "", "verified", "radio", (at,))
         self.change(name, how)
         self.poll((at,), then=True)
         self.agree(name, "radio", (at,), votes, then=True)
@@ -258,7 +258,7 @@ class TwoBridges(RuleBasedStateMachine):
     def agree(self, name, channel, by, votes, then):
         """Several voters approve, one after the other."""
         for who, vm in votes:
-            self.say(name, who, "approve", vm, "proved", channel, by)
+            self.say(name, who, "approve", vm, "verified", channel, by)
         for at in by if then else ():
             self.look(at)
 
@@ -289,8 +289,8 @@ class TwoBridges(RuleBasedStateMachine):
             )
 
     def _message(self, said, channel, place):
-        who = {"proved": said.who, "claimed": None, "pretended": "somebody else"}[said.proof]
-        name = {} if said.proof == "proved" else {"approver": said.who}
+        who = {"verified": said.who, "claimed": None, "pretended": "somebody else"}[said.proof]
+        name = {} if said.proof == "verified" else {"approver": said.who}
         where = {"resource": said.vm} if said.vm else {}
         log = {"_log": f"{self.cluster}/bus/0", "_position": f"bus/0/{place}"}
         return delivery(

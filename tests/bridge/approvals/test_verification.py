@@ -264,13 +264,13 @@ async def test_an_unverified_name_cannot_release_a_verified_hold(two):
     assert two.posts() == []
 
 
-async def test_an_event_has_only_so_many_votes_of_unproved_names(two, monkeypatch):
+async def test_an_event_has_only_so_many_votes_of_unverified_names(two, monkeypatch):
     monkeypatch.setattr("bridge.approvals.assessment.MOST_UNVERIFIED", 3)
     bridge = await two.bridge(dry_run=True)
     for number in range(5):
         await bridge.hear(event_id(two), approver=f"a-{number}")
     await bridge.hear(event_id(two), approver="a-0", decision="hold")
-    await bridge.hear(event_id(two), _identity="proved", id="p")
+    await bridge.hear(event_id(two), _identity="verified", id="p")
     cast_now = await cast_votes(bridge, event_id(two))
     assert len(cast_now) == 4
     assert counted(bridge, "refused", "rate-limited") == 2

@@ -142,13 +142,13 @@ def test_the_file_becomes_smaller(store: Store, tmp_path):
 LIMIT = 1 << 20
 TENTH = LIMIT // 10
 OWNERS = {
-    "proved": """SELECT body FROM vote WHERE json_extract(body, '$.verified')
+    "verified": """SELECT body FROM vote WHERE json_extract(body, '$.verified')
         UNION ALL SELECT body FROM early WHERE json_extract(body, '$.identity') IS NOT NULL
-        UNION ALL SELECT event FROM message_key WHERE proved""",
-    "unproved": """SELECT body FROM vote WHERE NOT json_extract(body, '$.verified')
+        UNION ALL SELECT event FROM message_key WHERE verified""",
+    "unverified": """SELECT body FROM vote WHERE NOT json_extract(body, '$.verified')
         UNION ALL SELECT body FROM early WHERE json_extract(body, '$.identity') IS NULL""",
-    "unproved_keys": "SELECT event FROM message_key WHERE NOT proved",
-    "outcomes": "SELECT seq FROM unproved_outcome",
+    "unverified_keys": "SELECT event FROM message_key WHERE NOT verified",
+    "outcomes": "SELECT seq FROM unverified_outcome",
 }
 
 
@@ -168,7 +168,7 @@ def key(number: int, who: str = "") -> str:
 def remember(store: Store, numbers: range, who: str = "", event: str = EVENT_ID, at: float = NOW):
     rows = [(*hashed(key(number, who)), event, at + number) for number in numbers]
     with store.transaction() as db:
-        sql = "INSERT INTO message_key(key, proved, event, at) VALUES (?, ?, ?, ?)"
+        sql = "INSERT INTO message_key(key, verified, event, at) VALUES (?, ?, ?, ?)"
         db.executemany(sql, rows)
 
 
@@ -188,7 +188,7 @@ def test_the_space_of_votes_is_known_after_every_change(store: Store):
     remember(store, range(3))
     remember(store, range(2), "orders")
     before = space(store.connection)
-    assert min(before.proved, before.unproved, before.unproved_keys, before.outcomes) > 0
+    assert min(before.verified, before.unverified, before.unverified_keys, before.outcomes) > 0
     for owner, sql in OWNERS.items():
         rows = store.connection.execute(sql).fetchall()
         lengths = sum(len(str(value)) for (value,) in rows)
@@ -200,7 +200,7 @@ def test_the_space_of_votes_is_known_after_every_change(store: Store):
     assert (after.votes, after.outcomes) == (0, 0)
 
 
-def test_the_oldest_keys_of_unproved_senders_are_deleted_first(store: Store):
+def test_the_oldest_keys_of_unverified_senders_are_deleted_first(store: Store):
     store.commit(tracking(EVENT_ID), [], NOW)
     remember(store, range(300), "orders")
     remember(store, range(2000))
@@ -234,17 +234,17 @@ def test_keys_of_ended_events_are_deleted_before_those_of_pending_ones(store: St
     assert len(known(store, range(200), "orders")) == 200
 
 
-def test_unproved_senders_may_fill_half_of_the_space(store: Store):
+def test_unverified_senders_may_fill_half_of_the_space(store: Store):
     assert has_room(store.connection, ["x" * 100], LIMIT)
     receive(store, Receipt(early=[waits(f"E{n}") for n in range(50)]), NOW)
-    assert space(store.connection).unproved < TENTH // 2
+    assert space(store.connection).unverified < TENTH // 2
     receive(store, Receipt(early=[waits(f"F{n}") for n in range(30)]), NOW)
     assert not has_room(store.connection, ["x" * 100], LIMIT)
     receive(store, Receipt(early=[waits(f"G{n}", "orders") for n in range(50)]), NOW)
-    assert space(store.connection).proved > 0
+    assert space(store.connection).verified > 0
 
 
-def test_outcomes_of_unproved_votes_are_lost_before_what_best_effort_sinks_need(store: Store):
+def test_outcomes_of_unverified_votes_are_lost_before_what_best_effort_sinks_need(store: Store):
     register(store, ["sink", "extra"], NOW)
     fill(store, 100)
     store.append([outcome(n) for n in range(50)], NOW)

@@ -113,8 +113,8 @@ def test_the_keys_of_an_earlier_version_are_recognized(path, monkeypatch):
     assert not seen(store, "k", "F")
     assert store.connection.execute("SELECT COUNT(*) FROM approval_key").fetchone() == (0,)
     sizes = space(store.connection)
-    assert 0 < sizes.proved < sizes.unproved_keys
-    assert sizes.unproved > 0
+    assert 0 < sizes.verified < sizes.unverified_keys
+    assert sizes.unverified > 0
     assert [len(row[0]) for row in store.connection.execute("SELECT key FROM message_key")] == [
         16
     ] * 3

@@ -127,10 +127,10 @@ def test_a_vote_of_an_earlier_version_is_read(store):
 
 
 def test_an_early_approval_ends_its_wait_as_a_vote_in_one_step(store):
-    proved = waits(identity="cn", position="t/0/1", signed_at=NOON - SECOND, local=True)
-    receive(store, Receipt(early=[proved, waits("other")]), NOW)
+    verified = waits(identity="cn", position="t/0/1", signed_at=NOON - SECOND, local=True)
+    receive(store, Receipt(early=[verified, waits("other")]), NOW)
     [(number, given), _] = early(store)
-    assert given == proved
+    assert given == verified
     end_wait(store, number, Receipt([cast()], events=[make()]), NOW)
     assert [each.approval.event_id for _, each in early(store)] == ["other"]
     assert votes(store, *EVENT) == [cast()]
