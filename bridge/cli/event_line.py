@@ -27,7 +27,7 @@ def is_own(cloudevent: Mapping[str, Any]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Happening:
+class EventText:
     """A CloudEvent to describe in words."""
 
     cloudevent: Mapping[str, Any]

@@ -11,7 +11,7 @@ from typing import Any
 from bridge.common.supervise import attempt, heard
 from bridge.delivery.backoff import Pause, Waits
 from bridge.delivery.outbox import Outgoing
-from bridge.delivery.results import Broken, failures, farewell, verdict
+from bridge.delivery.results import Broken, failures, first_gone, verdict
 from bridge.delivery.rules import asked_wait, attempt_timeout, checked, shortest_notice
 from bridge.delivery.vote_on_success import CastVote, cast, no_vote
 from bridge.journal import Journal, Row
@@ -224,7 +224,7 @@ class Dispatcher:
         await self.outgoing.settle(rows, [verdict(*pair, now, max_age) for pair in pairs])
         failed = failures(results)
         self.status.attempts_failed += len(failed)
-        if gone := farewell(results):
+        if gone := first_gone(results):
             self._failed(gone)
         elif rows and len(failed) == len(rows):
             self._failed(failed[0])

@@ -46,6 +46,6 @@ def failures(results: Sequence[Result]) -> list[Unavailable]:
     return [result for result in results if isinstance(result, Unavailable)]
 
 
-def farewell(results: Sequence[Result]) -> Gone | None:
+def first_gone(results: Sequence[Result]) -> Gone | None:
     """The first result that asks the bridge to stop sending, if there is one."""
     return next((result for result in results if isinstance(result, Gone)), None)

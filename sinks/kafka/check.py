@@ -106,5 +106,5 @@ async def _reach_leaders(connector: Connector, answer: Any, found: list[_Topic])
 def _sentence(found: list[_Topic]) -> str:
     names = ", ".join(topic.name for topic in found)
     exist = f"topic {names} exists" if len(found) == 1 else f"topics {names} exist"
-    unproved = "nothing was published, so write permission shows only with the first CloudEvent"
-    return f"{exist}; {unproved}"
+    untested = "nothing was published, so write permission shows only with the first CloudEvent"
+    return f"{exist}; {untested}"

@@ -26,7 +26,7 @@ _HUNG_UP = (
 _TAKEN_OVER = 0x8E
 _REMEMBERED = 3600.0
 """Seconds after which a takeover no longer counts."""
-_LONGEST_TRUCE = 300.0
+_LONGEST_TAKEOVER_WAIT = 300.0
 _LONGEST_GUESS = 60.0
 """The longest wait if the server did not say that it was a takeover."""
 
@@ -134,7 +134,7 @@ _takeovers: dict[tuple[str, str], list[float]] = {}
 def taken_over(where: str, client_id: str, now: float, said: str = "") -> Lost:
     """Another client connected with our id. The first time we are back in a second."""
     text = _sentence(_reason(_TAKEN_OVER).says, said)
-    wait = _truce(where, client_id, now, _LONGEST_TRUCE)
+    wait = _takeover_wait(where, client_id, now, _LONGEST_TAKEOVER_WAIT)
     return Lost(f"{text} (client id {client_id})", retry_after=wait)
 
 
@@ -143,10 +143,10 @@ def hung_up(where: str, client_id: str, now: float) -> Lost:
     text = (
         f"the connection broke soon after it began; does another client use client id {client_id}?"
     )
-    return Lost(text, retry_after=_truce(where, client_id, now, _LONGEST_GUESS))
+    return Lost(text, retry_after=_takeover_wait(where, client_id, now, _LONGEST_GUESS))
 
 
-def _truce(where: str, client_id: str, now: float, most: float) -> float:
+def _takeover_wait(where: str, client_id: str, now: float, most: float) -> float:
     """A second, and twice as long with each takeover of the last hour."""
     recent = [then for then in _takeovers.get((where, client_id), ()) if now - then < _REMEMBERED]
     _takeovers[where, client_id] = [*recent, now]

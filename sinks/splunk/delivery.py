@@ -118,7 +118,7 @@ class OpenSink:
             if isinstance(verdict, Accepted):
                 self._accepted(part, verdict, results)
             else:
-                waiting += _without_guilty(part, verdict, results)
+                waiting += _without_rejected(part, verdict, results)
         return None
 
     async def _try(self, part: Sequence[_Item]) -> Outcome:
@@ -167,7 +167,7 @@ class OpenSink:
         self._receipts = {id_: kept for id_, kept in self._receipts.items() if kept[1] > oldest}
 
 
-def _without_guilty(
+def _without_rejected(
     part: list[_Item], verdict: Refused, results: list[Result]
 ) -> list[list[_Item]]:
     """What to send again: all others, or both halves when the answer does not name the event."""

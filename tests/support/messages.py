@@ -69,5 +69,5 @@ def told(happened: Transition, observer: Observer = OBSERVER, now: datetime = NO
     return messages.transition(happened, observer, now, 5)
 
 
-def happening(what: TransitionKind, **changes: Any) -> Transition:
+def transition_of(what: TransitionKind, **changes: Any) -> Transition:
     return Transition(what, scheduled_event(**changes), 1, affected=True)

@@ -10,8 +10,8 @@ from bridge.cli.shell import FAILED, USAGE, Ask, add_connection, complain, talk,
 from bridge.cli.text import as_json
 from bridge.cli.voting.ballot import (
     Ballot,
+    Choice,
     PendingEvent,
-    Wish,
     ballots,
     find,
     nearest,
@@ -59,19 +59,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    wish = Wish(args.command, args.resource, args.all_resources, args.reason)
+    choice = Choice(args.command, args.resource, args.all_resources, args.reason)
     try:
         signer = _signer(args)
-        _check(wish, args.event_ids)
+        _check(choice, args.event_ids)
     except ValueError as error:
         complain(f"{error}.")
         return USAGE
     if args.print and signer is not None:
-        return _print(signer, unseen(_unique(args.event_ids), wish, wish.resource))
+        return _print(signer, unseen(_unique(args.event_ids), choice, choice.resource))
 
     async def conversation(ask: Ask) -> int:
         voting = Voting(ask, args.wait, signer)
-        plan, verdicts = await _plan(ask, args, wish)
+        plan, verdicts = await _plan(ask, args, choice)
         try:
             for ballot in plan:
                 verdicts += await voting.cast(ballot)
@@ -96,10 +96,10 @@ def _signer(args: argparse.Namespace) -> Signer | None:
     return None if args.sign_with is None else Signer.read(args.sign_with)
 
 
-def _check(wish: Wish, event_ids: Sequence[str]) -> None:
+def _check(choice: Choice, event_ids: Sequence[str]) -> None:
     """Refuse a vote that the bridge could not read. Raises ValueError."""
     try:
-        for one in unseen(event_ids or ["any"], wish, wish.resource):
+        for one in unseen(event_ids or ["any"], choice, choice.resource):
             read(VoteMessage.write(one).body, [])
     except MalformedApproval as error:
         raise ValueError(f"This is not a valid vote: {error}") from None
@@ -116,7 +116,7 @@ def _wait(text: str) -> float:
 
 
 async def _plan(
-    ask: Ask, args: argparse.Namespace, wish: Wish
+    ask: Ask, args: argparse.Namespace, choice: Choice
 ) -> tuple[list[Ballot], list[VoteResult]]:
     """The votes to send, and the ids not worth sending because the bridge has never seen them."""
     try:
@@ -126,13 +126,13 @@ async def _plan(
         if args.sign_with is None or args.all:
             raise
         # A signature allows voting, not reading.
-        return list(unseen(_unique(args.event_ids), wish, wish.resource)), []
-    pending = open_here(events, wish.resource)
+        return list(unseen(_unique(args.event_ids), choice, choice.resource)), []
+    pending = open_here(events, choice.resource)
     if args.all:
-        return list(ballots(pending, wish, vm)), []
+        return list(ballots(pending, choice, vm)), []
     found, strange = find(args.event_ids, events)
-    said = [unknown(one, wish.decision, nearest(one, pending)) for one in strange]
-    return list(ballots(found, wish, vm)), said
+    said = [unknown(one, choice.decision, nearest(one, pending)) for one in strange]
+    return list(ballots(found, choice, vm)), said
 
 
 def _unique(event_ids: Sequence[str]) -> list[str]:

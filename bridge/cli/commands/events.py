@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
-from bridge.cli.event_line import Happening
+from bridge.cli.event_line import EventText
 from bridge.cli.shell import Ask, add_connection, talk, tell
 from bridge.cli.text import as_json, clock, names, pairs, printable, table, yes_no
 from bridge.cli.voting.prompt import Asking, is_interactive
@@ -105,7 +105,7 @@ def _told(row: dict[str, Any], now: datetime) -> Iterator[str]:
     """A CloudEvent, with its content and its delivery to each sink below."""
     event = row["cloudevent"]
     yield f"\n{clock(event['time'], now)}  {printable(event['type'])}  {printable(event['id'])}\n"
-    yield f"    {Happening(event).remark(now)}\n"
+    yield f"    {EventText(event).remark(now)}\n"
     for delivery in row["deliveries"]:
         error = f": {delivery['error']}" if delivery["error"] else ""
         tries = f" at attempt {delivery['attempts']}" if delivery["attempts"] > 1 else ""

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from bridge.cli.client import RequestRefused, Unreachable
-from bridge.cli.event_line import Happening, is_own
+from bridge.cli.event_line import EventText, is_own
 from bridge.cli.shell import FAILED, Ask, add_connection, complain, talk, tell
 from bridge.cli.stream import StreamAddress, stream
 
@@ -64,7 +64,7 @@ class WatchView:
         if self.as_json:
             text = json.dumps(cloudevent, separators=(",", ":")) + "\n"
         else:
-            text = Happening(cloudevent).line(datetime.now(UTC), color=self._color)
+            text = EventText(cloudevent).line(datetime.now(UTC), color=self._color)
         tell(text)
         sys.stdout.flush()
 

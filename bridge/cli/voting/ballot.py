@@ -13,8 +13,8 @@ PendingEvent = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """What the user wants to vote, before the scheduled events are known."""
+class Choice:
+    """The vote that the user chose, before the scheduled events are known."""
 
     decision: Decision = "approve"
     resource: str | None = None
@@ -30,7 +30,7 @@ class Ballot:
     """
 
     event_ids: tuple[str, ...]
-    wish: Wish
+    choice: Choice
     resource: str | None = None
     seen: str | None = None
 
@@ -41,9 +41,9 @@ class Ballot:
         else:
             about = {"StartRequests": [{"EventId": one} for one in self.event_ids]}
         said = {
-            "decision": self.wish.decision,
+            "decision": self.choice.decision,
             "resource": self.resource,
-            "reason": self.wish.reason,
+            "reason": self.choice.reason,
             "seen": self.seen,
             "id": message_id,
         }
@@ -83,29 +83,29 @@ def nearest(given: str, events: Iterable[PendingEvent]) -> str | None:
     return pending[close[0]] if close else None
 
 
-def ballots(events: Sequence[PendingEvent], wish: Wish, vm: str | None) -> Iterator[Ballot]:
+def ballots(events: Sequence[PendingEvent], choice: Choice, vm: str | None) -> Iterator[Ballot]:
     """As few messages as possible: one for each resource, and for each state to approve."""
     groups: dict[tuple[str | None, str | None], list[str]] = {}
     for event in events:
-        seen = event.get("state") if wish.decision == "approve" else None
-        groups.setdefault((spoken_for(event, wish, vm), seen), []).append(event["eventId"])
+        seen = event.get("state") if choice.decision == "approve" else None
+        groups.setdefault((spoken_for(event, choice, vm), seen), []).append(event["eventId"])
     for (resource, seen), ids in groups.items():
-        yield from unseen(ids, wish, resource, seen)
+        yield from unseen(ids, choice, resource, seen)
 
 
 def unseen(
-    ids: Sequence[str], wish: Wish, resource: str | None, seen: str | None = None
+    ids: Sequence[str], choice: Choice, resource: str | None, seen: str | None = None
 ) -> Iterator[Ballot]:
     """The same for events of which only the id is known."""
     for start in range(0, len(ids), MOST_EVENTS):
-        yield Ballot(tuple(ids[start : start + MOST_EVENTS]), wish, resource, seen)
+        yield Ballot(tuple(ids[start : start + MOST_EVENTS]), choice, resource, seen)
 
 
-def spoken_for(event: PendingEvent, wish: Wish, vm: str | None) -> str | None:
+def spoken_for(event: PendingEvent, choice: Choice, vm: str | None) -> str | None:
     """The VM to vote for: the named one, else this one; None for all VMs."""
-    if wish.resource is not None:
-        return wish.resource
-    if wish.whole or vm is None or len(event["resources"]) < 2:
+    if choice.resource is not None:
+        return choice.resource
+    if choice.whole or vm is None or len(event["resources"]) < 2:
         return None
     return _spelling(event, vm)
 

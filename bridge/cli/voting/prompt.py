@@ -10,11 +10,11 @@ from functools import partial
 
 from bridge.cli.shell import FAILED, Ask, talk, tell
 from bridge.cli.text import clock, names, printable
-from bridge.cli.voting.ballot import PendingEvent, Wish, ballots, find, open_here, spoken_for
+from bridge.cli.voting.ballot import Choice, PendingEvent, ballots, find, open_here, spoken_for
 from bridge.cli.voting.cast import Voting
 from bridge.cli.voting.result import lines
 
-_WISH = Wish()
+_CHOICE = Choice()
 _MATTERS = ("eventType", "resources", "notBefore")
 
 
@@ -58,7 +58,7 @@ class Asking:
         when = clock(event["notBefore"], datetime.now(UTC))
         kind = f"{event['eventType']}{' (drill)' if event['drill'] else ''}"
         about = f"{kind} of {names(event['resources'])}, not before {when}"
-        vm = spoken_for(event, _WISH, self._vm)
+        vm = spoken_for(event, _CHOICE, self._vm)
         spoken = f" for {vm}" if vm else ""
         return printable(f"{event['eventId']}: {about}. Approve{spoken}? y/N ")
 
@@ -70,7 +70,7 @@ class Asking:
             tell("The event has changed in the meantime.\n")
             self._todo.appendleft(event)
             return 0
-        [ballot] = ballots([shown], _WISH, self._vm)
+        [ballot] = ballots([shown], _CHOICE, self._vm)
         verdicts = await Voting(ask).cast(ballot)
         tell(lines(verdicts, datetime.now(UTC)))
         return FAILED if any(one.bad for one in verdicts) else 0

@@ -71,7 +71,7 @@ def answered(answer: Mapping[str, Any], ballot: Ballot) -> list[VoteResult]:
         VoteResult(
             one["eventId"],
             one["outcome"],
-            ballot.wish.decision,
+            ballot.choice.decision,
             ballot.resource,
             one["reason"],
             one["detail"],

@@ -8,7 +8,7 @@ import pytest
 from cloudevents.core.formats.json import JSONFormat
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.messages import ABOUT, check, happening, told
+from support.messages import ABOUT, check, told, transition_of
 from support.world import ME, NOON, OBSERVER, World, as_azure_says, scheduled_event
 
 from bridge.core import messages
@@ -82,7 +82,7 @@ def test_text_from_operators_is_made_writable_too():
 
 
 def test_extra_is_dropped_first():
-    data = check(told(happening("scheduled", extra={"Blob": "x" * 70000})))
+    data = check(told(transition_of("scheduled", extra={"Blob": "x" * 70000})))
 
     assert "extra" not in data
     assert data["description"] == scheduled_event().description
@@ -92,19 +92,22 @@ def test_extra_is_dropped_first():
 @pytest.mark.parametrize("text", ["d", "\U0001f527", "\x00"], ids=["plain", "wide", "escaped"])
 def test_a_long_description_is_cut_before_any_resource(text: str):
     names = tuple(f"vm-{n}" for n in range(500))
-    data = check(told(happening("scheduled", description=text * 60000, resources=names)))
+    data = check(told(transition_of("scheduled", description=text * 60000, resources=names)))
 
     assert data["description"] == text * 1024
     assert data["resources"] == list(names)
 
 
 def test_a_description_that_fits_is_left_alone():
-    assert len(check(told(happening("scheduled", description="d" * 60000)))["description"]) == 60000
+    assert (
+        len(check(told(transition_of("scheduled", description="d" * 60000)))["description"])
+        == 60000
+    )
 
 
 def test_resources_that_do_not_fit_are_counted():
     names = tuple(f"scale-set-of-the-shop_{n}" for n in range(5000))
-    data = check(told(happening("scheduled", resources=names)))
+    data = check(told(transition_of("scheduled", resources=names)))
 
     assert 500 < len(data["resources"]) == 5000 - data["resourcesTruncated"]
     assert data["resources"] == list(names[: len(data["resources"])])
@@ -126,14 +129,14 @@ def test_an_update_with_long_changes_fits():
 
 
 def test_a_message_of_exactly_the_limit_is_left_alone_and_one_byte_more_is_not():
-    room = LIMIT - len(told(happening("scheduled", description="")).body)
+    room = LIMIT - len(told(transition_of("scheduled", description="")).body)
 
-    whole = told(happening("scheduled", description="d" * room))
+    whole = told(transition_of("scheduled", description="d" * room))
     assert len(whole.body) == LIMIT
     assert len(whole.data["description"]) == room
-    assert len(check(told(happening("scheduled", description="d" * (room + 1))))["description"]) < (
-        room
-    )
+    assert len(
+        check(told(transition_of("scheduled", description="d" * (room + 1))))["description"]
+    ) < (room)
 
 
 def test_a_snapshot_keeps_every_event_by_shortening_each():
@@ -172,7 +175,7 @@ def test_hostile_input_still_fits(fields):
     labels = {f"label {n} \U0001f527": "\x00" * 500 for n in range(200)}
     observer = replace(OBSERVER, labels=labels)
 
-    check(told(happening("updated", **fields), observer))
+    check(told(transition_of("updated", **fields), observer))
 
 
 def test_an_audit_of_anything_fits():

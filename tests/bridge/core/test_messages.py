@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from cloudevents.core.bindings import http, kafka
 from cloudevents.core.formats.json import JSONFormat
-from support.messages import ABOUT, TABLE, check, happening, told
+from support.messages import ABOUT, TABLE, check, told, transition_of
 from support.world import (
     EVENT_ID,
     INSTANCE,
@@ -104,7 +104,7 @@ def test_every_type_has_the_attributes_of_the_contract(kind: str, schema: str, s
     ],
 )
 def test_status_rank_and_what_an_approval_is_worth(what, status, rank, approvable):
-    data = check(told(happening(what)))
+    data = check(told(transition_of(what)))
 
     assert (data["status"], data["rank"], data["approvable"]) == (status, rank, approvable)
     assert (data["approveBy"] is not None) is approvable
@@ -116,19 +116,19 @@ def test_the_time_that_is_left_is_counted_from_now_and_may_be_negative():
     observer = replace(OBSERVER, margin=timedelta(seconds=30))
     late = NOON + NOTICE + timedelta(seconds=1.26)
 
-    assert told(happening("scheduled")).data["noticeSeconds"] == 900.0
-    assert told(happening("scheduled"), now=late).data["noticeSeconds"] == -1.3
-    assert told(happening("scheduled"), observer).data["approveBy"] == "2026-11-15T12:14:30Z"
+    assert told(transition_of("scheduled")).data["noticeSeconds"] == 900.0
+    assert told(transition_of("scheduled"), now=late).data["noticeSeconds"] == -1.3
+    assert told(transition_of("scheduled"), observer).data["approveBy"] == "2026-11-15T12:14:30Z"
 
 
 def test_an_event_without_a_time_has_no_notice():
-    data = check(told(happening("scheduled", not_before=None)))
+    data = check(told(transition_of("scheduled", not_before=None)))
 
     assert (data["notBefore"], data["approveBy"], data["noticeSeconds"]) == (None, None, None)
 
 
 def test_the_year_one_is_accepted():
-    data = check(told(happening("scheduled", not_before=datetime(1, 1, 1, tzinfo=UTC))))
+    data = check(told(transition_of("scheduled", not_before=datetime(1, 1, 1, tzinfo=UTC))))
 
     assert data["approveBy"] == data["notBefore"] == "0001-01-01T00:00:00Z"
 
@@ -136,7 +136,7 @@ def test_the_year_one_is_accepted():
 @pytest.mark.parametrize("what", ["scheduled", "started", "completed"])
 @pytest.mark.parametrize("kind", ["Preempt", "terminate", "Reboot"])
 def test_only_the_start_of_preempt_and_terminate_is_terminal(what: TransitionKind, kind: str):
-    data = told(happening(what, event_type=kind)).data
+    data = told(transition_of(what, event_type=kind)).data
 
     assert data["terminal"] is (what == "started" and kind != "Reboot")
 
@@ -163,29 +163,29 @@ def test_only_the_start_of_preempt_and_terminate_is_terminal(what: TransitionKin
     ],
 )
 def test_the_severity_of_a_transition(what, kind, previous, severity, text):
-    happened = replace(happening(what, event_type=kind), previous_status=previous)
+    happened = replace(transition_of(what, event_type=kind), previous_status=previous)
     attributes = told(happened).attributes
 
     assert (attributes["severitynumber"], attributes["severitytext"]) == (severity, text)
 
 
 def test_the_event_id_is_written_in_upper_case_everywhere():
-    made = told(happening("scheduled", event_id=EVENT_ID.lower()))
+    made = told(transition_of("scheduled", event_id=EVENT_ID.lower()))
 
     assert made.data["eventId"] == made.key == made.attributes["correlationid"] == EVENT_ID
     assert EVENT_ID.lower() not in made.body.decode()
 
 
 def test_unknown_fields_pass_through_as_extra():
-    data = check(told(happening("scheduled", extra={"Severity": {"Level": [1, None]}})))
+    data = check(told(transition_of("scheduled", extra={"Severity": {"Level": [1, None]}})))
 
     assert data["extra"] == {"Severity": {"Level": [1, None]}}
-    assert "extra" not in told(happening("scheduled")).data
+    assert "extra" not in told(transition_of("scheduled")).data
 
 
 def test_fields_that_the_api_version_lacks_are_null():
     lacking = {"description": None, "event_source": None, "duration": None, "resource_type": None}
-    data = check(told(happening("scheduled", **lacking)))
+    data = check(told(transition_of("scheduled", **lacking)))
 
     assert data["description"] is data["eventSource"] is data["durationInSeconds"] is None
 
@@ -214,7 +214,7 @@ def test_reports_that_begin_in_the_same_second_have_the_same_id():
 def test_source_and_id_are_the_same_on_every_vm_of_a_group():
     neighbor = replace(INSTANCE, name=OTHER, vm_id="another", hostname="backend0", tags={})
     mine, theirs = (
-        told(happening("scheduled"), Observer(vm)).attributes for vm in (INSTANCE, neighbor)
+        told(transition_of("scheduled"), Observer(vm)).attributes for vm in (INSTANCE, neighbor)
     )
 
     assert mine["observer"] != theirs["observer"]

@@ -1,7 +1,7 @@
 import pytest
 from support.journal_tools import about
 
-from bridge.delivery.results import MOST_SAID, began, farewell, given_up, verdict
+from bridge.delivery.results import MOST_SAID, began, first_gone, given_up, verdict
 from bridge.journal import Row, Settlement
 from bridge.plugins import Delivered, Gone, Rejected, Unavailable
 
@@ -54,5 +54,5 @@ def test_what_is_given_up_says_why_and_was_not_tried():
 
 def test_one_gone_result_among_many_stops_the_sink():
     gone = Gone("enough")
-    assert farewell([None, Unavailable("x"), gone, Gone("later")]) is gone
-    assert farewell([None, Unavailable("x"), Rejected("y")]) is None
+    assert first_gone([None, Unavailable("x"), gone, Gone("later")]) is gone
+    assert first_gone([None, Unavailable("x"), Rejected("y")]) is None

@@ -70,7 +70,7 @@ def test_an_identified_sender_cannot_vote_under_another_name():
         (None, None, "bus", False),
     ],
 )
-def test_a_name_is_what_was_proved_else_what_is_claimed_else_the_channel(
+def test_a_name_is_what_was_verified_else_what_is_claimed_else_the_channel(
     identity, claimed, known_as, verified
 ):
     vote = as_vote(Given(approval(approver=claimed), "bus", NOON, identity), EVENT, 1, NOON)

@@ -164,7 +164,7 @@ def test_a_proof_is_news_and_its_repetition_is_not():
     assert unchanged(cast(), proved, EVENT, EACH.hold_timeout)
 
 
-def test_no_one_can_use_up_the_ids_of_a_proved_name():
+def test_no_one_can_use_up_the_ids_of_a_verified_name():
     said = Approval(EVENT.event_id, "k", "a-1")
     keys = {Given(said, "bus", NOON, who).seen_as for who in (None, "orders", "billing")}
     assert len(keys) == 3

@@ -37,14 +37,14 @@ async def test_a_large_batch_goes_in_several_requests(server):
 
 
 @pytest.mark.parametrize("numbers", [True, False], ids=["numbered", "not numbered"])
-@pytest.mark.parametrize("guilty", [{0}, {4}, {1, 2}, {0, 1, 2, 3, 4}])
-async def test_bad_events_are_rejected_and_the_others_are_sent_again(server, numbers, guilty):
+@pytest.mark.parametrize("bad", [{0}, {4}, {1, 2}, {0, 1, 2, 3, 4}])
+async def test_bad_events_are_rejected_and_the_others_are_sent_again(server, numbers, bad):
     sent = batch(5)
-    server.numbers, server.refused = numbers, {sent[number].id for number in guilty}
+    server.numbers, server.refused = numbers, {sent[number].id for number in bad}
     results = await deliver(server, sent)
-    assert {n for n, result in enumerate(results) if isinstance(result, Rejected)} == guilty
-    assert {n for n, result in enumerate(results) if result is None} == set(range(5)) - guilty
-    assert sorted(server.ids) == sorted(e.id for n, e in enumerate(sent) if n not in guilty)
+    assert {n for n, result in enumerate(results) if isinstance(result, Rejected)} == bad
+    assert {n for n, result in enumerate(results) if result is None} == set(range(5)) - bad
+    assert sorted(server.ids) == sorted(e.id for n, e in enumerate(sent) if n not in bad)
 
 
 async def test_what_is_too_large_together_goes_alone_and_alone_is_rejected(server):

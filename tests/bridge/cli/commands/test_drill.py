@@ -15,7 +15,7 @@ from support.voting_bridge import polls, write_config
 from support.world import ME, OTHER
 
 from bridge.cli.commands import approve, drill
-from bridge.cli.event_line import Happening
+from bridge.cli.event_line import EventText
 from bridge.drills.runner import conduct
 from bridge.journal import Settlement
 from bridge.journal.drills import every, under_way
@@ -253,7 +253,7 @@ async def test_watch_marks_a_drill(seb, stage):
     await seb(*SHORT)
     [made] = await stage.journal.run(every)
     _, event = await stage.served.control.ask("GET", f"/api/v1/events/{made.key}")
-    told = [Happening(row["cloudevent"]).line(made.begun_at) for row in event["history"]]
+    told = [EventText(row["cloudevent"]).line(made.begun_at) for row in event["history"]]
     assert len(told) == 3
     assert all(f"{made.key}  DRILL; {ME}" in line for line in told)
 

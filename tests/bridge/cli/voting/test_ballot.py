@@ -5,7 +5,7 @@ from support.world import ME, OTHER
 
 from bridge.cli.voting.ballot import (
     Ballot,
-    Wish,
+    Choice,
     ballots,
     find,
     nearest,
@@ -55,16 +55,16 @@ def test_the_nearest_id_is_a_similar_one():
 
 
 def test_a_ballot_of_one_event_names_it_and_one_of_several_is_azures_own_body():
-    wish = Wish("hold", reason="not yet")
+    choice = Choice("hold", reason="not yet")
     said = {"decision": "hold", "reason": "not yet", "id": "m"}
-    assert Ballot(("A",), wish, ME).body("m") == {"eventId": "A", "resource": ME, **said}
+    assert Ballot(("A",), choice, ME).body("m") == {"eventId": "A", "resource": ME, **said}
     several = {"StartRequests": [{"EventId": "A"}, {"EventId": "B"}]}
-    assert Ballot(("A", "B"), wish).body("m") == {**several, **said}
+    assert Ballot(("A", "B"), choice).body("m") == {**several, **said}
 
 
 def test_each_resource_gets_one_message():
     alone = event("E2", resources=[ME])
-    made = list(ballots([event(), alone, event("E3")], Wish(), ME))
+    made = list(ballots([event(), alone, event("E3")], Choice(), ME))
     assert [(one.event_ids, one.resource) for one in made] == [
         (("E1", "E3"), ME),
         (("E2",), None),
@@ -73,31 +73,31 @@ def test_each_resource_gets_one_message():
 
 def test_each_state_to_approve_gets_one_message_that_names_it():
     events = [event("E1", state="s-1"), event("E2", state="s-2"), event("E3", state="s-1")]
-    made = list(ballots(events, Wish(), ME))
+    made = list(ballots(events, Choice(), ME))
     assert [(one.event_ids, one.seen) for one in made] == [(("E1", "E3"), "s-1"), (("E2",), "s-2")]
     assert made[1].body("m") == {
         "eventId": "E2", "decision": "approve", "resource": ME, "seen": "s-2", "id": "m"
     }  # fmt: skip
-    [hold] = ballots(events, Wish("hold"), ME)
+    [hold] = ballots(events, Choice("hold"), ME)
     assert "seen" not in hold.body("m")
 
 
 def test_no_message_names_more_events_than_are_read():
     ids = [f"E{number}" for number in range(MOST_EVENTS + 1)]
-    first, second = unseen(ids, Wish(), None)
+    first, second = unseen(ids, Choice(), None)
     assert (len(first.event_ids), second.event_ids) == (MOST_EVENTS, (ids[-1],))
 
 
 @pytest.mark.parametrize(
-    ("wish", "vm", "resource"),
+    ("choice", "vm", "resource"),
     [
-        (Wish(), ME.lower(), ME),
-        (Wish(), None, None),
-        (Wish(), "elsewhere", None),
-        (Wish(whole=True), ME, None),
-        (Wish(resource=OTHER), ME, OTHER),
+        (Choice(), ME.lower(), ME),
+        (Choice(), None, None),
+        (Choice(), "elsewhere", None),
+        (Choice(whole=True), ME, None),
+        (Choice(resource=OTHER), ME, OTHER),
     ],
     ids=["this VM, as the event spells it", "no name", "not named", "the whole event", "another"],
 )
-def test_a_vote_is_for_the_vm_that_is_named_or_for_this_one(wish, vm, resource):
-    assert spoken_for(event(), wish, vm) == resource
+def test_a_vote_is_for_the_vm_that_is_named_or_for_this_one(choice, vm, resource):
+    assert spoken_for(event(), choice, vm) == resource

@@ -12,7 +12,7 @@ from support.world import ME, OTHER
 from bridge.cli.commands import approve
 from bridge.cli.location import read_location
 from bridge.cli.shell import Ask
-from bridge.cli.voting.ballot import Ballot, Wish
+from bridge.cli.voting.ballot import Ballot, Choice
 from bridge.cli.voting.cast import VoteMessage, Voting
 
 
@@ -47,7 +47,7 @@ async def test_the_wait_for_an_azure_that_does_not_answer_is_short(seb, open_pol
 
 
 def test_each_message_has_its_own_id_in_its_body():
-    ballot = Ballot((FIRST,), Wish())
+    ballot = Ballot((FIRST,), Choice())
     one, other = VoteMessage.write(ballot), VoteMessage.write(ballot)
     assert json.loads(one.body)["id"] == one.id
     assert one.id != other.id
@@ -56,7 +56,7 @@ def test_each_message_has_its_own_id_in_its_body():
 async def test_a_vote_comes_back_as_a_verdict_that_says_what_is_missing(open_polls):
     await announce(open_polls.journal, FIRST)
     ask = Ask(read_location(open_polls.file, {}))
-    [verdict] = await Voting(ask).cast(Ballot((FIRST,), Wish(), ME))
+    [verdict] = await Voting(ask).cast(Ballot((FIRST,), Choice(), ME))
     assert (verdict.outcome, verdict.bad, list(verdict.missing)) == ("recorded", False, [OTHER])
     assert open_polls.told == []
 
@@ -64,6 +64,6 @@ async def test_a_vote_comes_back_as_a_verdict_that_says_what_is_missing(open_pol
 async def test_a_vote_that_is_refused_comes_back_as_a_verdict_too(open_polls):
     ask = Ask(read_location(open_polls.file, {}))
     await announce(open_polls.journal, FIRST)
-    [verdict] = await Voting(ask).cast(Ballot((FIRST,), Wish()))
+    [verdict] = await Voting(ask).cast(Ballot((FIRST,), Choice()))
     assert (verdict.outcome, verdict.reason) == ("refused", "resource-required")
     assert verdict.bad

@@ -34,7 +34,7 @@ def test_a_file_without_a_signing_key_is_reported(tmp_path, capsys, content):
     assert "secret" not in said
 
 
-def test_what_is_signed_is_proved_by_the_public_key(key):
+def test_what_is_signed_is_verified_by_the_public_key(key):
     made = signer.Signer.read(key)
     headers = made.headers("m-1", NOW, b"body")
     given = [(name, said.encode()) for name, said in headers.items()]
