@@ -53,7 +53,7 @@ class Publisher:
 
     runtime: Runtime
     _logged: float | None = None
-    _unsaid: int = field(default=0)
+    _unlogged: int = field(default=0)
     _refusals: _Quota = field(default_factory=_Quota)
     _changes: _Quota = field(default_factory=_Quota)
 
@@ -146,12 +146,12 @@ class Publisher:
         self.count(told.kind, told.reason or "")
         self._show(told, now, stray=True)
         if self._logged is not None and self.runtime.clock.monotonic() - self._logged < _LOG_STRAYS:
-            self._unsaid += 1
+            self._unlogged += 1
             return []
         fields = {"reason": told.reason, "detail": told.detail, "via": told.cause.via}
-        more = {"event_id": told.event_key, "unsaid": self._unsaid}
+        more = {"event_id": told.event_key, "unlogged": self._unlogged}
         log.warning("approval.stray", extra={**fields, **more})
-        self._logged, self._unsaid = self.runtime.clock.monotonic(), 0
+        self._logged, self._unlogged = self.runtime.clock.monotonic(), 0
         return []
 
 

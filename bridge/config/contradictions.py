@@ -82,7 +82,7 @@ def warnings(config: Config) -> Iterator[str]:
     for token in without_operate(http):
         yield (
             f"Token {token.name} may {' and '.join(token.scopes)}, but not drop or replay dead "
-            f"letters, resume sinks, run drills or reload: that needs the scope operate."
+            f"letters, resume sinks or run drills: that needs the scope operate."
         )
 
 

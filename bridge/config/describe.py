@@ -177,13 +177,13 @@ def _journal(config: Config) -> Iterator[str]:
 
 def _http(http: HttpSettings) -> Iterator[str]:
     if http.listen is None:
-        yield "Serves neither console nor API."
+        yield "Serves no HTTP API."
     else:
         how = "https" if http.tls else "http"
         some = http.tokens or http.asks_for_certificates
         rights = "" if some else ", read-only because there are no tokens"
-        default = "; if that port is taken, runs without them" if http.listen_is_default else ""
-        yield f"Serves console and API at {how}://{http.listen}{rights}{default}."
+        default = "; if that port is taken, runs without it" if http.listen_is_default else ""
+        yield f"Serves the HTTP API at {how}://{http.listen}{rights}{default}."
         if not http.tls and not http.listen.is_loopback:
             yield "That address is not loopback and not encrypted, as insecure: true allows."
         yield from _callers(http)

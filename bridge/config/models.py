@@ -24,7 +24,7 @@ DEFAULT_LISTEN = Listen("127.0.0.1", 17245)
 _BEARER = re.compile(r"[!-~]+")
 
 Scope = Literal["read", "approve", "operate"]
-"""operate: dead letters, replays, drills, resuming a sink and reloading."""
+"""operate: dead letters, replays, drills and resuming a sink."""
 
 
 class SourceSettings(Settings):
@@ -146,7 +146,7 @@ def _with_name(item: object, number: int) -> object:
 class HttpSettings(Settings):
     """Console, API and probes over HTTP."""
 
-    listen: Listen | None = Field(DEFAULT_LISTEN, description="console and API; null: off")
+    listen: Listen | None = Field(DEFAULT_LISTEN, description="the HTTP API; null: off")
     probes_listen: Listen | None = Field(
         None, description="/livez /readyz /metrics only, without a token; any address"
     )

@@ -62,7 +62,7 @@ def test_a_configuration_is_described_in_sentences(read, tmp_path):
         "CloudEvents have the source /mine.",
         "In every CloudEvent, observer contains the VM tag team.",
         f"Keeps its journal in {tmp_path}: settled CloudEvents for 30d, at most 256MiB.",
-        "Serves console and API at http://0.0.0.0:80.",
+        "Serves the HTTP API at http://0.0.0.0:80.",
         "not encrypted, as insecure: true allows.",
         "Token token-1 may read and approve.",
         "Serves probes and metrics, without a token, at http://0.0.0.0:90.",
@@ -82,9 +82,9 @@ def test_defaults_are_described_in_sentences(read):
     assert "Finds the metadata service and polls it every 1s" in said
     assert "name this VM (its name is read from instance metadata)" in said
     assert (
-        "read-only because there are no tokens; if that port is taken, runs without them." in said
+        "read-only because there are no tokens; if that port is taken, runs without it." in said
     )
-    assert "Serves neither console nor API." in describe(read("http: {listen: null}"))
+    assert "Serves no HTTP API." in describe(read("http: {listen: null}"))
 
 
 @pytest.mark.parametrize(
