@@ -81,9 +81,7 @@ def test_defaults_are_described_in_sentences(read):
     assert "No configuration file: all defaults." in said
     assert "Finds the metadata service and polls it every 1s" in said
     assert "name this VM (its name is read from instance metadata)" in said
-    assert (
-        "read-only because there are no tokens; if that port is taken, runs without it." in said
-    )
+    assert "read-only because there are no tokens; if that port is taken, runs without it." in said
     assert "Serves no HTTP API." in describe(read("http: {listen: null}"))
 
 
