@@ -142,8 +142,8 @@ def _answered(given: Given, here: Sighting) -> PastState | Refusal | None:
     if cloudevent is None:
         return None
     if not cloudevent.is_transition:
-        told = datetime.fromisoformat(cloudevent.envelope["time"])
-        return _in_force(told, here.past) or _BEFORE_FIRST
+        told = datetime.fromisoformat(cloudevent.envelope["time"])  # by our clock
+        return _in_force(told - here.ahead, here.past) or _BEFORE_FIRST
     if cloudevent.kind != "updated" and not given.local:
         return _first(given, here)
     state = cloudevent.data.get("state")

@@ -138,13 +138,15 @@ def test_on_a_bus_the_id_of_a_first_announcement_is_about_the_first_state_known(
     assert about(given(seen=told.data["state"]), here) == "Terminate"
 
 
-def test_a_reminder_is_about_the_state_at_its_time():
+@pytest.mark.parametrize("ahead", [timedelta(), timedelta(hours=1), timedelta(hours=-1)])
+def test_a_reminder_is_about_the_state_at_its_time_even_if_our_clock_is_wrong(ahead):
     known, [told, _] = history(FREEZE, WORSE)
     for minutes, found in ((1.5, "superseded"), (3, "Terminate")):
-        time = (NOON + minutes * MINUTE).isoformat()
+        time = (NOON + minutes * MINUTE + ahead).isoformat()
         due = {**told.envelope, "time": time, "type": "azure.scheduledevents.approval.due.v1"}
         reminder = CloudEvent.decode(json.dumps(due).encode())
-        assert about(given(seen=told.id), sighting(known, answered=reminder)) == found
+        here = replace(sighting(known, answered=reminder, ahead=ahead), now=LATER + ahead)
+        assert about(given(LATER + ahead, seen=told.id), here) == found
 
 
 @pytest.mark.parametrize(
