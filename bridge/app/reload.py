@@ -61,14 +61,16 @@ class WebAccess:
         """Switch to *new*, or raise `CannotStart` and continue as before.
 
         Tokens are looked up at each request; addresses and certificates need new listeners. Files
-        are checked before anything is closed.
+        are checked before anything is closed. Until the listeners are open, nothing else of *new*
+        is in force: what fails must not have decided anything.
         """
         old = self.runtime.config
         if self._opened == _listeners(new):
             self.runtime.configure(new)
             return
         _check_files(new)
-        self.runtime.configure(new)
+        served = {"http": new.http, "control_group": new.control_group}
+        self.runtime.configure(old.model_copy(update=served))
         await self._stack.aclose()
         try:
             await self.open()
@@ -76,6 +78,7 @@ class WebAccess:
             self.runtime.configure(old)
             await self.open()
             raise
+        self.runtime.configure(new)
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ from support.running_app import reload, serving
 from support.until import until
 
 from bridge.app.lifecycle import App
+from bridge.platform import control_address
 
 
 def posts(simulator):
@@ -44,6 +45,16 @@ async def begun(app: App, simulator) -> str:
     return str(event.event_id)
 
 
+@asynccontextmanager
+async def unfinished(app: App):
+    """A request on the control socket whose body does not come."""
+    _, writer = await asyncio.open_unix_connection(control_address(app.state_dir))
+    writer.write(b"POST /api/v1/drills HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n")
+    await writer.drain()
+    yield
+    writer.close()
+
+
 async def test_a_dry_run_that_was_audited_while_a_request_waited_stops_it(place, simulator, caplog):
     place.write(approvals={"require": "any"})
     async with serving(place) as app:
@@ -73,3 +84,22 @@ async def test_a_request_that_waits_while_the_poller_is_replaced_is_judged_anew(
         await vote(app, key, "night-shift", "release")
         await until(lambda: "approval.granted" in place.told("left"))
     assert [one["status"] for one in posts(simulator)] == [200]
+
+
+async def test_nothing_is_approved_by_the_rules_of_a_reload_that_fails(
+    place, simulator, caplog, taken
+):
+    """A request without its body keeps the old listeners busy for a moment."""
+    place.write(approvals={"require": {"count": 2}})
+    async with serving(place) as app:
+        key = await begun(app, simulator)
+        assert await vote(app, key, "uid 0") == "recorded"
+        async with unfinished(app):
+            place.write(approvals={"require": "any"}, http={"listen": f"127.0.0.1:{taken}"})
+            reloading = asyncio.create_task(reload(app, caplog))
+            while not reloading.done():
+                app.runtime.journal.announce()
+                await asyncio.sleep(0.01)
+            assert await reloading == "configuration.rejected"
+    assert posts(simulator) == []
+    assert "approval.granted" not in place.told("left")
