@@ -35,6 +35,7 @@ from bridge.policy.votes import (
     LocalOutcome,
     Refusal,
     Vote,
+    in_order,
     older,
     renewed,
     unchanged,
@@ -196,13 +197,14 @@ class Assessor:
         if refusal is not None:
             return self._refused(refusal, vote, known, now)
         timeout = self.runtime.rules.hold_timeout
-        if standing is not None and unchanged(vote, standing, known.event, timeout):
+        if standing is not None and unchanged(vote, standing, known.event, timeout, cast):
             self.publisher.count("dropped", "unchanged")
             again = renewed(standing, vote)
             receipt = Receipt(votes=[again] if again != standing else [])
             found = self._judged(cast, known, now)
             return Assessment(receipt, self._stands(vote, known, found, told), event)
-        vote = replace(vote, lifts=standing is not None and standing.decision == "hold")
+        lifts = standing is not None and standing.decision == "hold"
+        vote = replace(in_order(vote, cast), lifts=lifts)
         cast = [vote, *(one for one in cast if one.voter != vote.voter)]
         found = self._judged(cast, known, now)
         receipt = Receipt(

@@ -102,22 +102,31 @@ class Decisions:
         return None
 
     async def _lapse(self, known: Tracked, cast: Sequence[Vote]) -> list[Vote]:
-        """Drop approvals that no longer count; the leading bridge publishes that."""
-        has_lapsed, rules = lapses(known.event), self.runtime.rules
-        gone, standing = list[tuple[Vote, str]](), list[Vote]()
-        for vote in cast:
-            if has_lapsed(vote):
-                gone.append((vote, _WORSE))
-            elif ends_with_dry_run(vote, rules):
-                gone.append((vote, AFTER_DRY_RUN))
-            else:
-                standing.append(vote)
-        if gone:
+        """Drop approvals that no longer count; the leading bridge publishes that.
+
+        No vote is recorded meanwhile: a hold that replaces such an approval must not go with it.
+        """
+        if not self._lapsed(known, cast):
+            return list(cast)
+        event, journal = (known.event.key, known.life), self.runtime.journal
+        async with self.intake.voting:
+            cast = await journal.run(lambda store: votes(store, *event))
+            gone = self._lapsed(known, cast)
             said = [one for vote, why in gone for one in self._superseded(vote, why, known)]
             dropped, now = [vote for vote, _ in gone], self.runtime.clock.timestamp()
-            await self.runtime.journal.durably(lambda store: lapse(store, dropped, said, now))
-            self.runtime.journal.announce()
-        return standing
+            await journal.durably(lambda store: lapse(store, dropped, said, now))
+        journal.announce()
+        over = {vote.voter for vote in dropped}
+        return [vote for vote in cast if vote.voter not in over]
+
+    def _lapsed(self, known: Tracked, cast: Sequence[Vote]) -> list[tuple[Vote, str]]:
+        """The approvals that no longer count, each with the reason."""
+        has_lapsed, rules = lapses(known.event), self.runtime.rules
+        return [
+            (vote, _WORSE if has_lapsed(vote) else AFTER_DRY_RUN)
+            for vote in cast
+            if has_lapsed(vote) or ends_with_dry_run(vote, rules)
+        ]
 
     def _superseded(self, vote: Vote, why: str, known: Tracked) -> list[CloudEvent]:
         if vote.via == AUTO:

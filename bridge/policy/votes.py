@@ -1,6 +1,6 @@
 """Votes and approval messages, as values."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -193,15 +193,41 @@ def _harsher(before: str, now: str) -> bool:
     return True
 
 
-def unchanged(vote: Vote, standing: Vote, event: ScheduledEvent, hold_timeout: timedelta) -> bool:
-    """Whether *vote* repeats a vote that still counts."""
+def unchanged(
+    vote: Vote,
+    standing: Vote,
+    event: ScheduledEvent,
+    hold_timeout: timedelta,
+    cast: Iterable[Vote] = (),
+) -> bool:
+    """Whether *vote* repeats a vote that still counts; *cast* are all votes on the event."""
     if vote.decision != standing.decision or lapsed(standing, event):
         return False
+    if any(one.at > standing.at for one in _holding(standing.approver, cast)):
+        return False  # a release for all VMs may have ended this hold, or a hold followed this one
     if vote.verified and not standing.verified:
         return False
     if standing.dry_run and not vote.dry_run:
         return False
     return vote.decision != "hold" or vote.at < standing.at + hold_timeout
+
+
+def in_order(vote: Vote, cast: Iterable[Vote]) -> Vote:
+    """A hold or release is later than those of the same approver, even if the clock was set back.
+
+    A release for all VMs ends the holds before it, and none after it.
+    """
+    if vote.decision == "approve":
+        return vote
+    latest = max((one.at for one in _holding(vote.approver, cast)), default=None)
+    if latest is None or latest < vote.at:
+        return vote
+    return replace(vote, at=latest + timedelta(microseconds=1))
+
+
+def _holding(approver: str, cast: Iterable[Vote]) -> Iterator[Vote]:
+    """The holds and releases of one approver."""
+    return (one for one in cast if one.approver == approver and one.decision != "approve")
 
 
 def renewed(standing: Vote, vote: Vote) -> Vote:

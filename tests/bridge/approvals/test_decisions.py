@@ -4,11 +4,12 @@ import asyncio
 from datetime import datetime, timedelta
 
 import pytest
-from support.bridge import deciding, event_id, grant_state, group, plan, reconfigure
+from support.bridge import cast_votes, deciding, event_id, grant_state, group, plan, reconfigure
 from support.until import until
 
 from bridge.journal.grants import mark
 from bridge.journal.votes import votes
+from bridge.policy.votes import Vote
 
 EACH = {"require": "each-resource"}
 LONGEST_BACKOFF = timedelta(seconds=5)
@@ -105,6 +106,61 @@ async def test_a_hold_that_expires_wakes_the_grant(two):
         await until(two.posts)
     [post] = two.posts()
     assert await waited(bridge, post) >= 0.3
+
+
+async def test_a_hold_that_comes_while_its_approvers_old_vote_lapses_is_kept(two, monkeypatch):
+    bridge, key = await two.bridge(), event_id(two)
+    await bridge.hear(key, approver="a", id="1")
+    two.world.update("e", type="Redeploy")
+    await bridge.poll()
+    await bridge.hear(key, approver="b", id="2")
+    read, meanwhile = bridge.journal.run, ["hold"]
+
+    async def slow(operation):
+        found = await read(operation)
+        if meanwhile and isinstance(found, list) and found and isinstance(found[0], Vote):
+            await bridge.hear(key, approver="a", decision=meanwhile.pop(), id="3")
+        return found
+
+    monkeypatch.setattr(bridge.journal, "run", slow)
+    await bridge.consider()
+    assert not meanwhile
+    await bridge.consider()
+    assert two.posts() == []
+    assert {(one.approver, one.decision) for one in await cast_votes(bridge, key)} == {
+        ("a", "hold"),
+        ("b", "approve"),
+    }
+    assert ("refused", "superseded") not in await bridge.became()
+
+
+async def test_a_hold_repeated_after_a_release_for_all_vms_holds_again(two):
+    bridge, key = await two.bridge(), event_id(two)
+    await bridge.hear(key, approver="b", id="1", decision="hold", resource="vm-1")
+    await bridge.hear(key, approver="b", id="2", decision="release")
+    await bridge.hear(key, approver="b", id="3", decision="hold", resource="vm-1")
+    await bridge.hear(key, approver="a", id="4")
+    await bridge.consider()
+    assert two.posts() == []
+    await bridge.hear(key, approver="b", id="5", decision="release")
+    await bridge.consider()
+    assert len(two.posts()) == 1
+
+
+@pytest.mark.parametrize("by", [timedelta(), timedelta(hours=-1), timedelta(hours=1)])
+async def test_the_last_word_of_an_approver_counts_although_the_clock_was_set(two, by):
+    bridge, key = await two.bridge(), event_id(two)
+    await bridge.hear(key, approver="b", id="1", decision="hold", resource="vm-0")
+    await bridge.hear(key, approver="b", id="2", decision="release")
+    bridge.clock.stepped = by
+    await bridge.hear(key, approver="b", id="3", decision="hold", resource="vm-1")
+    await bridge.hear(key, approver="a", id="4")
+    await bridge.consider()
+    assert two.posts() == []
+    bridge.clock.stepped = 2 * by
+    await bridge.hear(key, approver="b", id="5", decision="release")
+    await bridge.consider()
+    assert len(two.posts()) == 1
 
 
 async def test_votes_lapse_when_the_event_gets_worse_and_that_is_published_once(two):
