@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from bridge.approvals.assessment import Assessor
 from bridge.approvals.outcomes import Cause, Outcome
@@ -18,6 +18,8 @@ from bridge.policy.judge import Judgment, as_vote, judge
 from bridge.policy.require import ANY_APPROVER
 from bridge.policy.votes import AUTO, REMIND, Approval, Given, Vote
 from bridge.runtime.runtime import Runtime
+
+_EARLIEST = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(slots=True)
@@ -80,10 +82,15 @@ class Automation:
         return passed, min(upcoming, default=None)
 
     def _moments(self, known: Tracked) -> Iterator[tuple[float, datetime]]:
-        """The reminders in order of time, earliest first."""
-        if (due := known.event.not_before) is not None:
-            for seconds in self.runtime.config.approvals.remind:
-                yield seconds, due - timedelta(seconds=seconds)
+        """The reminders in order of time, earliest first; none before the calendar begins.
+
+        .NET writes the year 1 for "no time".
+        """
+        due = known.event.not_before
+        for seconds in self.runtime.config.approvals.remind:
+            before = timedelta(seconds=seconds)
+            if due is not None and due - _EARLIEST >= before:
+                yield seconds, due - before
 
     async def _due(self, known: Tracked, reminder: str, now: datetime) -> Outcome | None:
         event, rules = (known.event.key, known.life), self.runtime.rules_for(known)

@@ -19,6 +19,8 @@ _SIZES = {
     "GB": 1000**3,
 }
 LARGEST_SECRET = 64 * 1024
+_LONGEST = 36500 * 86400.0
+"""Of durations, in seconds: a sum with the time must be a time."""
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _SIZE = re.compile(r"(\d+) ?(B|KiB|MiB|GiB|kB|MB|GB)")
 
@@ -36,7 +38,10 @@ def parse_duration(value: object) -> float:
     match = _DURATION.fullmatch(value.strip()) if isinstance(value, str) else None
     if match is None:
         raise ValueError(f"{value!r} is not a duration; write it like 500ms, 1s, 5m, 24h or 7d")
-    return float(match[1]) * _UNITS[match[2]]
+    seconds = float(match[1]) * _UNITS[match[2]]
+    if seconds > _LONGEST:
+        raise ValueError(f"a duration must be at most {write_duration(_LONGEST)}")
+    return seconds
 
 
 def parse_size(value: object) -> int:

@@ -1,4 +1,5 @@
 import os
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
@@ -47,6 +48,13 @@ def test_durations_are_read(text, seconds):
 def test_an_invalid_duration_is_refused_with_examples(value):
     with pytest.raises(ValueError, match="write it like 500ms, 1s, 5m, 24h or 7d"):
         parse_duration(value)
+
+
+@pytest.mark.parametrize("value", ["36501d", "99999999d", f"{'9' * 400}s"])
+def test_a_duration_that_no_calendar_has_is_refused(value):
+    with pytest.raises(ValueError, match="at most 36500d"):
+        parse_duration(value)
+    assert datetime.now(UTC) + timedelta(seconds=parse_duration("36500d"))
 
 
 @given(st.integers(min_value=0, max_value=10**12).map(lambda milliseconds: milliseconds / 1000))
