@@ -13,7 +13,7 @@ from bridge.config.errors import ConfigProblem
 from bridge.config.models import Config, HttpSettings, TokenSettings
 from bridge.policy.allow import Allow, named
 from bridge.policy.require import Approvers, Count
-from bridge.policy.votes import AUTO, CONTROL, HTTP, SINK
+from bridge.policy.votes import AUTO, CONTROL, HTTP, SINK, is_reserved
 
 _NO_USER = (
     "On the control socket, only signed votes count: no entry allows a user of this machine. "
@@ -67,7 +67,7 @@ def _never(asked: ApprovalsSettings) -> Iterator[ConfigProblem]:
         return
     may = {rule.approver for rule in asked.allow if "approve" in rule.decisions}
     for name in asked.require.approvers:
-        if name not in may and name != AUTO and not name.startswith(f"{SINK}:"):
+        if name not in may and not is_reserved(name):
             why = f"{name} must approve, but no entry in approvals.allow lets it"
             yield ConfigProblem(("approvals", "require"), why)
 

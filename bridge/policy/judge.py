@@ -9,7 +9,16 @@ from bridge.core.model import STARTED, ScheduledEvent
 from bridge.policy.allow import Allow, Coverage, denied, speaks_for_all
 from bridge.policy.auto import Auto, chosen
 from bridge.policy.require import Require, tally, uncounted
-from bridge.policy.votes import AUTO, Announced, Given, Refusal, Vote, lapses
+from bridge.policy.votes import (
+    AUTO,
+    SINK,
+    Announced,
+    Given,
+    Refusal,
+    Vote,
+    is_reserved,
+    lapses,
+)
 
 AFTER_DRY_RUN = "it was given in a dry run, and the dry run has ended"
 
@@ -52,6 +61,8 @@ def objection(given: Given, vote: Vote, event: ScheduledEvent, rules: Rules) -> 
     if given.identity is not None and given.approval.approver not in (None, given.identity):
         why = f"the sender is {given.identity}, but votes under another name"
         return Refusal("unauthorized", why)
+    if is_reserved(vote.approver) and vote.via not in {AUTO, SINK}:
+        return Refusal("unauthorized", f"{vote.approver} is a name of the bridge's own votes")
     if (refusal := denied(rules.allow, vote, event)) is not None:
         return refusal
     return _too_late(vote, event, rules) or _for_nothing(vote, event, rules)

@@ -18,6 +18,14 @@ OWN_CHANNELS = frozenset({AUTO, CONTROL, HTTP, REMIND, SINK})
 """The bridge's own channels; no approval source may use these names."""
 
 
+def is_reserved(approver: str) -> bool:
+    """Whether the bridge itself votes under this name: by rule, or when a sink succeeds.
+
+    Its vote would replace a hold that somebody else has under the same name.
+    """
+    return approver == AUTO or approver.startswith(f"{SINK}:")
+
+
 REASONS = (
     "malformed", "unauthorized", "replayed", "unknown-event", "not-approvable", "expired",
     "superseded", "resource-required", "rate-limited",

@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from support.ballots import delivery
 from support.bridge import group, reconfigure
 
 from bridge.journal.grants import reminded
@@ -134,6 +135,19 @@ async def long_ago(bridge, hours=5):
     await bridge.journal.commit(replace(state, tracked=tracked), [], time.time())
 
 
+@pytest.mark.parametrize("who", [{"approver": "auto"}, {"approver": "sink:drain"}])
+async def test_nobody_votes_under_a_name_of_the_bridge_itself(two, who):
+    """Otherwise a rule would replace the hold that somebody has under its name."""
+    key = plan(two, resources=["vm-0"])
+    bridge = await two.bridge(require="any")
+    await bridge.hear(key, decision="hold", resource="vm-0", **who)
+    assert await bridge.became() == [("refused", "unauthorized")]
+    [local] = await bridge.intake.take_local(delivery(key), "http", who["approver"])
+    assert (local.outcome, local.reason) == ("refused", "unauthorized")
+    await bridge.consider()
+    assert two.posts() == []
+
+
 async def test_a_reminder_says_that_nobody_has_approved(two):
     key = plan(two)
     bridge = await two.bridge(require="any", remind=["3h"])
@@ -179,6 +193,18 @@ async def test_a_reminder_that_is_still_to_come_wakes_the_bridge(two):
     due = (await bridge.journal.load()).tracked[key].event.not_before
     moment = await bridge.service.decisions.automation.look(await bridge.journal.load())
     assert moment == due - timedelta(minutes=20)
+    assert await bridge.told("approval.due") == []
+
+
+async def test_an_event_that_names_the_year_one_is_not_reminded_of(two):
+    """.NET writes the year 1 for "no time"."""
+    key = plan(two)
+    bridge = await two.bridge(remind=["5m"])
+    state = await bridge.journal.load()
+    known = state.tracked[key]
+    event = replace(known.event, not_before=datetime.min.replace(tzinfo=UTC))
+    state = replace(state, tracked={key: replace(known, event=event)})
+    assert await bridge.service.decisions.automation.look(state) is None
     assert await bridge.told("approval.due") == []
 
 
