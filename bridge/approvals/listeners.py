@@ -40,6 +40,7 @@ class Listener:
     runtime: Runtime
     intake: Intake
     status: ListenerStatus
+    _generation: int = -1
 
     async def session(self) -> None:
         """Connect and read messages; each is acknowledged once it is in the journal.
@@ -51,6 +52,7 @@ class Listener:
         journal, plugin = self.runtime.journal, find_approvals(self.settings.type)
         if journal.trouble:
             raise Unavailable(journal.trouble)
+        self._generation = journal.generation
         listening = Listening(
             self.name,
             await journal.run(lambda store: checkpoints(store, self.name)),
@@ -64,6 +66,7 @@ class Listener:
             async for delivery in deliveries:
                 where = {"source": self.name, "position": delivery.position}
                 log.debug("approvals.received", extra=where)
+                self._check_journal()
                 await self.intake.take(delivery, self.name, must_sign=must_sign)
                 if delivery.ack is not None:
                     await delivery.ack()
@@ -118,7 +121,13 @@ class Listener:
         away = now - float(before) if before else 0.0
         return max(self.runtime.config.approvals.lookback, away)
 
+    def _check_journal(self) -> None:
+        """A replaced journal has lost the votes and our position: read what the log still has."""
+        if self.runtime.journal.generation != self._generation:
+            raise Unavailable("the journal was replaced, so the source is read again")
+
     def _heard(self, lag: int | None) -> None:
+        self._check_journal()
         status = self.status
         status.heard, status.lag = self.runtime.clock.monotonic(), lag
         if status.state != "connected":

@@ -130,6 +130,32 @@ async def test_a_message_is_acknowledged_only_after_it_is_in_the_journal(voting,
     assert radio.acked == ["r/0/0"]
 
 
+@pytest.mark.parametrize("by", ["message", "sign of life"])
+async def test_a_source_is_read_again_when_the_journal_was_replaced(voting, radio, by):
+    """The votes and the position in it are gone, and a hold that is in the log must count again."""
+    key = event_id(voting)
+    async with listening(voting):
+        radio.say({"eventId": key, "decision": "hold"}, 0)
+        await until(lambda: radio.acked)
+        await voting.journal.claim("another-vm")
+        await voting.journal.claim("this-vm")
+        await voting.poll()
+        if by == "message":
+            radio.say({"eventId": key}, 1)
+        else:
+            with pytest.raises(Unavailable):
+                radio.entered[0].heard(0)
+            radio.air.put_nowait(Unavailable("as said"))
+        await until(lambda: len(radio.entered) == 2)
+        assert radio.entered[1].checkpoints == {}
+        assert radio.acked == ["r/0/0"]
+        assert await voting.journal.run(lambda store: votes(store, key, 1)) == []
+        radio.say({"eventId": key, "decision": "hold"}, 0)
+        await until(lambda: len(radio.acked) == 2)
+        [again] = await voting.journal.run(lambda store: votes(store, key, 1))
+    assert again.decision == "hold"
+
+
 async def test_a_lost_source_is_reconnected_where_it_left_off(voting, radio):
     radio.refusals = [Unavailable("no carrier"), Unavailable("no carrier")]
     async with listening(voting):
