@@ -34,7 +34,7 @@ CHANGES = {
 }
 
 # A vote is a letter for who, and a digit for which VM, or none: o is orders, b billing, s stock.
-# It approves, holds (-) or releases (+); with ? nobody proved that name. Ten minutes are 10m.
+# It approves, holds (-) or releases (+); with ? nobody verified that name. Ten minutes are 10m.
 TABLE = """
                          any  each  two  both
 nothing                  no   no    no   no
@@ -114,7 +114,7 @@ ROWS = [(line[:25].split(), line[25:].split()) for line in TABLE.strip("\n").spl
 def said(word):
     """A word of the table as an approval."""
     what = WHAT[word[0] if word[0] in "-+" else ""]
-    proof = "claimed" if "?" in word else "proved"
+    proof = "claimed" if "?" in word else "verified"
     letters = word.lstrip("-+?")
     vm = f"vm-{letters[1:]}" if letters[1:] else ""
     return Said(0, EVENT.event_id, WHO[letters[0]], what, vm, proof)
@@ -122,7 +122,7 @@ def said(word):
 
 def given(said, now):
     approval = Approval(said.event, f"{now}", f"{now}", said.what, said.who, said.vm or None)
-    return Given(approval, "bus", now, said.who if said.proved else None)
+    return Given(approval, "bus", now, said.who if said.verified else None)
 
 
 class Ballot:
