@@ -150,9 +150,7 @@ def outcomes_told() -> list[CloudEvent]:
     half = Judgment(satisfied=False, have=(ME,), missing=(OTHER,))
     all_ = Judgment(satisfied=True, have=(ME, OTHER))
     recorded = Outcome("recorded", EVENT_ID, mine, known, half, "each-resource", would_grant=False)
-    granted = Outcome(
-        "granted", EVENT_ID, other, known, all_, "each-resource", posted_at=NOON + NOTICE / 5
-    )
+    granted = Outcome("granted", EVENT_ID, other, known, all_, "each-resource", posted_at=NOON)
     refused = Outcome(
         "refused",
         EVENT_ID,
