@@ -34,7 +34,7 @@ async def voting_stage(folder: Path) -> AsyncGenerator[Stage]:
     path = folder / "votes"
     path.touch()
     source = {"type": "tail", "trust": "transport", "path": str(path)}
-    async with stage(folder, approvals={"from": {"bus": source}}) as at:
+    async with stage(folder, quick=True, approvals={"from": {"bus": source}}) as at:
         at.world.create(
             name="kept", type="Reboot", notice="1h", starts_after_approval="1h",
             resources=["vm-0", "vm-1"],

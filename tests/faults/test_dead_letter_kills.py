@@ -1,7 +1,9 @@
 """A kill while a dead letter is dropped: it is dropped and audited, or neither."""
 
+import asyncio
 import json
 import signal
+from pathlib import Path
 
 import pytest
 from support.bridge_process import Stage, file_sink, stage
@@ -42,10 +44,15 @@ async def refused(at: Stage) -> list[str]:
 
 
 @pytest.mark.timeout(90)
-@pytest.mark.parametrize("number", [1, 2])
-async def test_a_kill_leaves_no_drop_without_its_audit(tmp_path, number):
-    sinks = {"left": file_sink(tmp_path, "left"), "right": REFUSING}
-    async with stage(tmp_path, quick=True, sinks=sinks) as at:
+async def test_a_kill_leaves_no_drop_without_its_audit(tmp_path):
+    async with asyncio.TaskGroup() as side_by_side:
+        for number in (1, 2):
+            side_by_side.create_task(killed_around_its_drop(tmp_path / f"{number}", number))
+
+
+async def killed_around_its_drop(folder: Path, number: int) -> None:
+    sinks = {"left": file_sink(folder, "left"), "right": REFUSING}
+    async with stage(folder, quick=True, sinks=sinks) as at:
         at.world.create(name="kept", type="Reboot", notice="1h")
         await begin(at, around_drop=number)
         first, *rest = await refused(at)

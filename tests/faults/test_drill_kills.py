@@ -31,7 +31,7 @@ async def announced(at: Stage) -> str:
 
 @pytest.mark.timeout(90)
 async def test_a_drill_and_its_votes_survive_a_kill(tmp_path):
-    async with stage(tmp_path, approvals=APPROVALS) as at:
+    async with stage(tmp_path, quick=True, approvals=APPROVALS) as at:
         await at.start()
         await at.until_said("http.listening")
         drill = asyncio.create_task(

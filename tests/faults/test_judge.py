@@ -11,7 +11,7 @@ Lines = list[bytes]
 
 
 async def a_true_story(folder: Path) -> Stage:
-    async with stage(folder) as at:
+    async with stage(folder, quick=True) as at:
         at.world.create(name="kept", type="Reboot", notice="1h", started_for=None)
         at.world.create(name="dropped", type="Redeploy", notice="1h")
         await at.start()

@@ -23,7 +23,7 @@ async def in_both(at: Stage, what: str, count: int = 1) -> None:
 
 
 async def test_a_bad_file_changes_nothing(tmp_path: Path):
-    async with stage(tmp_path) as at:
+    async with stage(tmp_path, quick=True) as at:
         at.world.create(name="kept", type="Reboot", notice="1h", started_for=None)
         await at.start()
         await in_both(at, "scheduled")
@@ -38,7 +38,7 @@ async def test_a_bad_file_changes_nothing(tmp_path: Path):
 
 
 async def test_what_needs_a_restart_is_refused_as_a_whole(tmp_path: Path):
-    async with stage(tmp_path) as at:
+    async with stage(tmp_path, quick=True) as at:
         await at.start()
         await at.polled(1)
         sinks = {**at.config["sinks"], "third": file_sink(tmp_path, "third")}
@@ -51,7 +51,7 @@ async def test_what_needs_a_restart_is_refused_as_a_whole(tmp_path: Path):
 
 
 async def test_a_new_sink_begins_with_what_is_pending_now(tmp_path: Path):
-    async with stage(tmp_path) as at:
+    async with stage(tmp_path, quick=True) as at:
         at.world.create(name="over", type="Reboot", status="Started", started_for=None)
         at.world.create(name="kept", type="Reboot", notice="1h", started_for=None)
         await at.start()
@@ -78,7 +78,9 @@ async def test_a_removed_sink_keeps_no_rows(tmp_path: Path):
         "dead": file_sink(tmp_path / "blocked", "dead"),
     }
     keep = {"keep": "1s"}
-    async with stage(tmp_path, sinks=sinks, journal=keep, stop_grace="200ms") as at:
+    async with stage(
+        tmp_path, quick=True, sinks=sinks, journal=keep, stop_grace="200ms"
+    ) as at:
         at.world.create(name="kept", type="Reboot", notice="1h", started_for=None)
         assert await at.once() == 1
         before = outbox(at.journal)

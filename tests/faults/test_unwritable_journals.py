@@ -90,7 +90,7 @@ async def go_through_a_full_disk(
 
 async def test_a_full_disk_is_survived_in_memory_and_recovered(tmp_path: Path):
     with small_disk(tmp_path / "disk") as disk:
-        async with stage(tmp_path, state_dir=str(disk), http=PROBES) as at:
+        async with stage(tmp_path, quick=True, state_dir=str(disk), http=PROBES) as at:
             ballast = disk / "ballast"
 
             def fill() -> None:
@@ -115,7 +115,7 @@ def small_disk(path: Path) -> Generator[Path]:
 
 async def test_a_page_limit_is_survived_in_memory_and_recovered(tmp_path: Path):
     limit = tmp_path / "limit"
-    async with stage(tmp_path, http=PROBES) as at:
+    async with stage(tmp_path, quick=True, http=PROBES) as at:
         await go_through_a_full_disk(
             at, lambda: limit.write_text("1"), limit.unlink, pages=str(limit)
         )
@@ -123,7 +123,7 @@ async def test_a_page_limit_is_survived_in_memory_and_recovered(tmp_path: Path):
 
 async def test_a_kill_while_the_disk_is_full_repeats_under_the_same_ids(tmp_path: Path):
     limit = tmp_path / "limit"
-    async with stage(tmp_path) as at:
+    async with stage(tmp_path, quick=True) as at:
         a_crowd(at, "before", 3)
         await at.start(faults={"pages": str(limit)})
         await everywhere(at, 3)
@@ -154,7 +154,7 @@ async def unwritable(**config: Any) -> AsyncGenerator[tuple[Stage, dict[str, int
         if root:
             os.chown(out, NOBODY, NOBODY)
         sinks = {name: file_sink(out, name) for name in ("left", "right")}
-        async with stage(folder, sinks=sinks, **config) as at:
+        async with stage(folder, quick=True, sinks=sinks, **config) as at:
             yield at, {"user": NOBODY} if root else {}
     finally:
         (folder / "state").chmod(0o755)

@@ -93,7 +93,7 @@ async def test_a_kill_between_success_and_its_record_runs_it_again_and_grants_on
 
 
 async def killed_around_its_vote(folder: Path, number: int) -> None:
-    async with stage(folder, sinks=sinks(folder)) as at:
+    async with stage(folder, quick=True, sinks=sinks(folder)) as at:
         reboot(at)
         await at.start(faults={"around_vote": number})
         await until(lambda: at.dead, "a death")
@@ -136,7 +136,7 @@ async def test_a_drain_for_what_the_event_was_does_not_approve_what_it_became(tm
     """It drains for a Freeze, which meanwhile becomes a Terminate of two VMs."""
     waits = f'{DRAIN}; while [ "$EVENT_TYPE" = Freeze -a ! -e "$RUNS.go" ]; do sleep 0.1; done'
     refuses = f'{waits}; [ "$EVENT_TYPE" = Freeze ]'
-    async with stage(tmp_path, sinks=sinks(tmp_path, script=refuses)) as at:
+    async with stage(tmp_path, quick=True, sinks=sinks(tmp_path, script=refuses)) as at:
         at.configure(approvals={"require": "any"})
         at.world.create(name="kept", type="Freeze", notice="1h", started_for=None)
         await at.start()
