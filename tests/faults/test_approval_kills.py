@@ -196,7 +196,7 @@ async def test_a_kill_around_a_local_vote_grants_once(tmp_path):
 
 # --- in a flood ----------------------------------------------------------------------------------
 
-FLOOD = 300
+FLOOD = 120
 
 
 def pour(at: Stage) -> None:

@@ -41,7 +41,7 @@ async def test_no_bad_answer_is_taken_for_the_end_of_an_event(tmp_path: Path):
         for fault in ERRORS:
             live = at.world.fault(Fault.model_validate(fault))
             await at.until(partial(is_over, at, live), live.name)
-            await at.polled(2)
+            await at.polled(1)
         assert not told(at.files[0], "completed", "canceled")
         at.world.complete("started")
         at.world.cancel("waiting")
@@ -74,9 +74,9 @@ async def test_an_outage_and_its_end_are_published_once_even_across_a_kill(tmp_p
 
 
 async def test_the_flaky_scenario_from_end_to_end(tmp_path: Path):
-    """Sixty times faster, like the bridge: many faults wait for a number of requests."""
+    """A hundred times faster: many faults wait for a number of requests."""
     async with stage(
-        tmp_path, "flaky", speed=60, quick=True, source={"degraded_after": "1s"}
+        tmp_path, "flaky", speed=100, quick=True, source={"degraded_after": "1s"}
     ) as at:
         await at.start(faults={"jitter": 0, "backoff": 0.3})
         await at.simulator.done()

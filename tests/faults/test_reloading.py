@@ -78,9 +78,7 @@ async def test_a_removed_sink_keeps_no_rows(tmp_path: Path):
         "dead": file_sink(tmp_path / "blocked", "dead"),
     }
     keep = {"keep": "1s"}
-    async with stage(
-        tmp_path, quick=True, sinks=sinks, journal=keep, stop_grace="200ms"
-    ) as at:
+    async with stage(tmp_path, quick=True, sinks=sinks, journal=keep, stop_grace="200ms") as at:
         at.world.create(name="kept", type="Reboot", notice="1h", started_for=None)
         assert await at.once() == 1
         before = outbox(at.journal)

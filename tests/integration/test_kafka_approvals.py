@@ -202,13 +202,18 @@ async def test_a_tombstone_is_not_read_and_the_checkpoint_passes_it(kafka: Broke
     assert next_offsets(intake.checkpoints) == {f"{topic}/0": "3"}
 
 
+def one_batch(size: int) -> list[str]:
+    """Options with which kcat sends so many records together, however slowly it reads them."""
+    return ["-X", "linger.ms=20000", "-X", f"batch.num.messages={size}"]
+
+
 async def test_what_cannot_be_unpacked_is_passed_once_and_costs_nothing_else(
     kafka: Broker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
     topic = await kafka.topic()
     await kcat_write(kafka.bootstrap, topic, b"before")
     lines = b"\n".join(b"line %d" % number for number in range(50))
-    together = ["-z", "lz4", "-X", "linger.ms=1000"]
+    together = ["-z", "lz4", *one_batch(50)]
     await kcat("-P", "-b", kafka.bootstrap, "-t", topic, *together, stdin=lines + b"\n")
     await kcat_write(kafka.bootstrap, topic, b"after")
     monkeypatch.setattr(aiokafka.codec, "has_lz4", lambda: False)
@@ -230,7 +235,7 @@ async def test_two_batches_that_cannot_be_unpacked_are_passed_and_logged_once(
     topic = await kafka.topic(2)
     for partition in range(2):
         for value in (b"packed", b"plain"):
-            packed = ["-z", "lz4"] if value == b"packed" else []
+            packed = ["-z", "lz4", *one_batch(9)] if value == b"packed" else []
             where = ["-b", kafka.bootstrap, "-t", topic, "-p", str(partition)]
             await kcat("-P", *where, *packed, stdin=b"\n".join([value * 50] * 9) + b"\n")
     monkeypatch.setattr(aiokafka.codec, "has_lz4", lambda: False)

@@ -270,7 +270,7 @@ async def test_brokers_and_bridge_are_killed_in_turn_and_nothing_is_lost(
     kafka_cluster: Cluster, tmp_path: Path
 ):
     kafka_cluster.must_be_real("it keeps no replicas")
-    await live_through(kafka_cluster, tmp_path, rounds=3, seed=1)
+    await live_through(kafka_cluster, tmp_path, rounds=2, seed=1)
 
 
 @pytest.mark.soak

@@ -125,17 +125,17 @@ WAYS = {
 
 
 async def small(made, **more):
-    """A bridge with a journal of 4 MiB, and a sink that has not got 500 CloudEvents yet."""
+    """A bridge with a journal of 1 MiB, and a sink that has not got 125 CloudEvents yet."""
     bridge = await made.bridge(**more)
-    journal = bridge.runtime.config.journal.model_copy(update={"max_size": 4 * MIB})
+    journal = bridge.runtime.config.journal.model_copy(update={"max_size": MIB})
     bridge.runtime.configure(bridge.runtime.config.model_copy(update={"journal": journal}))
     await bridge.journal.register(["later"], 0.0)
-    await bridge.journal.append([about(f"K{n}", size=3000) for n in range(500)], 0.0)
+    await bridge.journal.append([about(f"K{n}", size=3000) for n in range(125)], 0.0)
     return bridge
 
 
 async def trimmed(bridge):
-    return await bridge.journal.trim(now=0.0, keep=1e9, max_size=4 * MIB, best_effort=())
+    return await bridge.journal.trim(now=0.0, keep=1e9, max_size=MIB, best_effort=())
 
 
 async def pages(bridge, *tables):
@@ -146,34 +146,34 @@ async def pages(bridge, *tables):
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_1400_holds_of_an_unverified_name_push_no_cloudevent_out(one, monkeypatch, way):
+async def test_350_holds_of_an_unverified_name_push_no_cloudevent_out(one, monkeypatch, way):
     monkeypatch.setattr("bridge.approvals.assessment.MOST_UNVERIFIED", 1000)
     bridge = await small(one)
-    for number in range(1400):
+    for number in range(350):
         said = {"approver": "x", "decision": "hold", **WAYS[way](number)}
         await bridge.hear(event_id(one), **said)
     assert (await trimmed(bridge)).lost == {}
-    assert await pages(bridge, *VOTES) <= 4 * MIB / 10 + 4 * 4096
-    assert await pages(bridge, "outbox") <= 4 * MIB
+    assert await pages(bridge, *VOTES) <= MIB / 10 + 4 * 4096
+    assert await pages(bridge, "outbox") <= MIB
 
 
 async def test_one_message_about_many_events_keeps_within_the_space_too(one):
     bridge = await small(one)
-    events = [{"EventId": f"never-{n}"} for n in range(100)]
+    events = [{"EventId": f"never-{n}"} for n in range(25)]
     for number in range(20):
         said = {"StartRequests": events, "id": f"{number}", "reason": "\U0001f600" * 500}
         await bridge.hear(None, **said)
-    assert await pages(bridge, *VOTES) <= 4 * MIB / 10 + 4 * 4096
+    assert await pages(bridge, *VOTES) <= MIB / 10 + 4 * 4096
 
 
 async def test_outcomes_of_unverified_votes_have_a_limited_space_of_their_own(one, monkeypatch):
     monkeypatch.setattr("bridge.approvals.assessment.MOST_UNVERIFIED", 1000)
     monkeypatch.setattr("bridge.approvals.publisher.MOST_CHANGES", 10_000)
     bridge = await small(one)
-    for number in range(600):
+    for number in range(150):
         await bridge.hear(event_id(one), approver="x", **WAYS["changes of mind"](number))
     told = sum(len(json.dumps(each)) for each in await bridge.told())
-    assert told <= 4 * MIB / 10
+    assert told <= MIB / 10
     assert bridge.runtime.status.approvals["dropped", "unpublished"] > 0
     assert (await trimmed(bridge)).lost == {}
 
@@ -205,12 +205,12 @@ async def test_verified_votes_are_never_refused_for_rate_but_read_more_slowly(on
         await bridge.hear(f"never-{number}", id=f"u-{number}")
     unverified = bridge.runtime.status.approvals["refused", "rate-limited"]
     assert (unverified, pauses) == (20, [])
-    for number in range(350):
+    for number in range(90):
         said = {"id": f"{number}", "reason": "r" * 500, "_identity": "orders"}
         await bridge.hear(f"soon-{number}", **said)
     assert bridge.runtime.status.approvals["refused", "rate-limited"] == unverified
     waits = [given.identity for _, given in await bridge.journal.run(early)]
-    assert waits == ["orders"] * 350, "what unverified senders left goes first"
+    assert waits == ["orders"] * 90, "what unverified senders left goes first"
     assert len(pauses) > 10
     assert pauses[0] < max(pauses) <= 1
 

@@ -63,7 +63,7 @@ HEADS = st.one_of(
 """The headers of a valid vote too; they never match the random body."""
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(BODIES, HEADS, st.lists(st.tuples(NAMES, st.binary(max_size=30)), max_size=2))
 def test_the_parser_and_the_verifier_raise_only_documented_errors_and_verify_nothing(
     body, found, more
@@ -105,7 +105,7 @@ def test_the_endpoint_never_fails_and_never_accepts_unsigned_messages(loop, tmp_
             seen.add(got.status)
             assert got.status in ANSWERS, (got.status, body, headers)
 
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=200)
     @given(BODIES, HEADS)
     def attack(body, found):
         loop.run(send(body, found))

@@ -5,7 +5,7 @@ import contextlib
 import json
 import signal
 import sys
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -114,12 +114,17 @@ class Stage:
         return await self.ended()
 
     async def beside(self, command: str = "run", *more: str) -> tuple[int, str]:
-        """The exit code and output of another command while the bridge runs."""
+        """The exit code and all output of another command while the bridge runs."""
+        return await self._command((command, *more), stderr=asyncio.subprocess.STDOUT)
+
+    async def seb(self, *words: str) -> tuple[int, str]:
+        """The exit code and stdout of another command that talks to this bridge."""
+        return await self._command(words, stderr=asyncio.subprocess.DEVNULL)
+
+    async def _command(self, words: Sequence[str], stderr: int) -> tuple[int, str]:
         process = await asyncio.create_subprocess_exec(
-            *COMMAND, command, "-c", str(self._file), *more,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
+            *COMMAND, *words, "-c", str(self._file),
+            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=stderr,
         )  # fmt: skip
         try:
             async with asyncio.timeout(PATIENCE):
@@ -127,22 +132,8 @@ class Stage:
         finally:
             if process.returncode is None:
                 process.kill()
-        return await process.wait(), said.decode()
-
-    async def seb(self, *words: str) -> tuple[int, str]:
-        """The exit code and stdout of another command that talks to this bridge."""
-        process = await asyncio.create_subprocess_exec(
-            *COMMAND, *words, "-c", str(self._file),
-            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-        )  # fmt: skip
-        try:
-            async with asyncio.timeout(60):
-                out, _ = await process.communicate()
-        finally:
-            if process.returncode is None:
-                process.kill()
                 await process.wait()
-        return await process.wait(), out.decode()
+        return await process.wait(), said.decode()
 
     async def ended(self) -> int:
         """The exit code, once there is one; a signal is negative."""

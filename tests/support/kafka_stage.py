@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from support import judge
-from support.bridge_process import COMMAND, PATIENCE, Stage, stage
+from support.bridge_process import PATIENCE, Stage, stage
 from support.cloudevents import unbound
 from support.kcat import kcat, kcat_write
 
@@ -110,18 +110,6 @@ def _rows(db: sqlite3.Connection) -> Iterator[tuple[str, str]]:
 async def seb(at: Stage, *words: str) -> Any:
     """The JSON output of a command, once the running bridge answers."""
     async with asyncio.timeout(PATIENCE):
-        while not (said := await _seb(at, *words)):
+        while not (said := (await at.seb(*words, "--json"))[1]):
             await asyncio.sleep(0.05)
     return json.loads(said)
-
-
-async def _seb(at: Stage, *words: str) -> bytes:
-    process = await asyncio.create_subprocess_exec(
-        *COMMAND, *words, "-c", str(at.folder / "config.yaml"), "--json",
-        stdout=asyncio.subprocess.PIPE,
-    )  # fmt: skip
-    try:
-        return (await process.communicate())[0]
-    finally:
-        if process.returncode is None:
-            process.kill()

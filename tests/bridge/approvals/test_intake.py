@@ -311,9 +311,7 @@ HEADERS = ["ce_id", "ce-id", "ce_type", "type", "specversion", "content-type", "
 # --- whatever comes ------------------------------------------------------------------------------
 
 
-@settings(
-    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
         st.tuples(

@@ -415,6 +415,5 @@ TestTwoBridges = pytest.mark.timeout(120)(TwoBridges.TestCase)
 TestTwoBridges.settings = settings(
     max_examples=30,
     stateful_step_count=40,
-    deadline=None,
     suppress_health_check=list(HealthCheck),
 )

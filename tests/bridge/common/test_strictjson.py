@@ -1,12 +1,10 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.common.strictjson import decode, read_object
-
-unhurried = settings(deadline=None)
 
 SMALL = st.integers(-(2**63), 2**63 - 1)
 VALUES = st.recursive(
@@ -20,13 +18,11 @@ VALUES = st.recursive(
 )
 
 
-@unhurried
 @given(VALUES)
 def test_what_python_writes_is_read_back(value):
     assert decode(json.dumps(value).encode()) == value
 
 
-@unhurried
 @given(st.binary(max_size=100))
 def test_any_bytes_are_a_value_or_a_value_error(body):
     try:

@@ -19,9 +19,9 @@ from bridge.config.syntax import MOST_VALUES
         ("a: *b", ":1: has an alias without its anchor; put text that begins with * in quotes"),
         ("a: &a [*a]", ":1: has an alias without its anchor"),
         ("source: &s {scope: all}\njournal: {<<: [1]}", ":2: merges (<<) something that is not"),
-        ("a: " + "[" * 200_000, ":1: is nested more than 40 deep"),
-        ("a: " + "{b: " * 50, ":1: is nested more than 40 deep"),
-        ("- " * 50_000 + "a", ":1: is nested more than 40 deep"),
+        pytest.param("a: " + "[" * 200_000, ":1: is nested more than 40 deep", id="brackets"),
+        pytest.param("a: " + "{b: " * 50, ":1: is nested more than 40 deep", id="braces"),
+        pytest.param("- " * 50_000 + "a", ":1: is nested more than 40 deep", id="dashes"),
     ],
 )
 def test_unaccepted_yaml_is_reported_in_one_sentence(problems, text, said):

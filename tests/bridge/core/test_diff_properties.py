@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 from itertools import chain, repeat
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.world import ME, NOON, NOTICE, OBSERVER, OTHER, World, scheduled_event, started
 
@@ -43,7 +43,6 @@ steps = st.tuples(
 histories = st.lists(steps, min_size=1, max_size=12)
 interruptions = st.lists(st.sampled_from(["", "", "restart", "boot"]), min_size=12, max_size=12)
 scopes = st.sampled_from(["own", "all"])
-unhurried = settings(deadline=None)
 History = list[tuple[list[ScheduledEvent], timedelta, int | None]]
 
 
@@ -72,7 +71,6 @@ def ids(world: World) -> dict[str, list[str]]:
     return found
 
 
-@unhurried
 @given(histories, scopes)
 def test_a_document_against_itself_gives_nothing(history: History, scope: str):
     world = play(history, scope=scope)
@@ -80,7 +78,6 @@ def test_a_document_against_itself_gives_nothing(history: History, scope: str):
     assert world.see(*history[-1][0]) == []
 
 
-@unhurried
 @given(histories, interruptions, scopes)
 def test_restarts_change_no_id_and_no_order(history: History, breaks: list[str], scope: str):
     boots = [each if each == "boot" else "" for each in breaks]
@@ -88,7 +85,6 @@ def test_restarts_change_no_id_and_no_order(history: History, breaks: list[str],
     assert ids(play(history, breaks, scope=scope)) == ids(play(history, boots, scope=scope))
 
 
-@unhurried
 @given(histories, interruptions, scopes)
 def test_a_life_has_at_most_one_beginning_one_start_and_one_end_in_order(history, breaks, scope):
     lives: dict[tuple[str, int], list[str]] = defaultdict(list)
@@ -105,7 +101,6 @@ def test_a_life_has_at_most_one_beginning_one_start_and_one_end_in_order(history
             assert set(life[life.index("started") + 1 :]) <= {"completed"}
 
 
-@unhurried
 @given(histories, scopes)
 def test_lives_are_numbered_one_by_one(history: History, scope: str):
     lives: dict[str, list[int]] = defaultdict(list)
@@ -116,7 +111,6 @@ def test_lives_are_numbered_one_by_one(history: History, scope: str):
     assert all(numbers == list(range(1, len(numbers) + 1)) for numbers in lives.values())
 
 
-@unhurried
 @given(histories)
 def test_two_vms_that_see_the_same_history_give_the_same_ids(history: History):
     mine = play(history, scope="all", vm_name=ME)
@@ -126,7 +120,6 @@ def test_two_vms_that_see_the_same_history_give_the_same_ids(history: History):
     assert ids(mine) == ids(theirs) == ids(nameless)
 
 
-@unhurried
 @given(histories)
 def test_two_vms_of_one_event_give_the_same_ids_under_scope_own(history: History):
     both = [
@@ -137,7 +130,6 @@ def test_two_vms_of_one_event_give_the_same_ids_under_scope_own(history: History
     assert ids(play(both, vm_name=ME)) == ids(play(both, vm_name=OTHER))
 
 
-@unhurried
 @given(histories, interruptions, scopes)
 def test_no_two_transitions_share_an_id(history: History, breaks: list[str], scope: str):
     said = [message_id(happened) for happened in play(history, breaks, scope=scope).history]
@@ -145,7 +137,6 @@ def test_no_two_transitions_share_an_id(history: History, breaks: list[str], sco
     assert len(set(said)) == len(said)
 
 
-@unhurried
 @given(histories, st.randoms(use_true_random=False))
 def test_the_order_of_events_and_resources_changes_no_id(history: History, random):
     def shuffled(events: list[ScheduledEvent]) -> list[ScheduledEvent]:
@@ -160,7 +151,6 @@ def test_the_order_of_events_and_resources_changes_no_id(history: History, rando
     assert ids(play(other, scope="all")) == ids(play(history, scope="all"))
 
 
-@unhurried
 @given(histories, scopes)
 def test_tracked_events_were_seen_last_or_are_still_settling(history: History, scope: str):
     world = play(history, scope=scope)

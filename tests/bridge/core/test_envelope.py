@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from cloudevents.core.formats.json import JSONFormat
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.messages import ABOUT, check, told, transition_of
 from support.world import ME, NOON, OBSERVER, World, as_azure_says, scheduled_event
@@ -18,7 +18,6 @@ from bridge.core.observer import Observer
 from bridge.core.state import Tracked, Transition
 
 HOSTILE = 'nul \x00 \x1f \x7f \x85 \u2028 \ufffe "\\/ </script> %s {subject} \U0001f527 \ud800 ü'
-unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def parsed(**fields: Any) -> Transition:
@@ -197,7 +196,6 @@ def longer(strategy: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     return st.builds(lambda text, times: text * times, strategy, st.sampled_from([1, 1, 5000]))
 
 
-@unhurried
 @given(
     st.fixed_dictionaries(
         {

@@ -3,7 +3,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from email.utils import format_datetime
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.core.model import (
@@ -15,8 +15,6 @@ from bridge.core.model import (
     parse_instance,
     parse_time,
 )
-
-unhurried = settings(deadline=None)
 
 EVENT = {
     "EventId": "602d9444-D2CD-49c7-8624-8643e7171297",
@@ -147,7 +145,6 @@ def test_an_unexpected_form_is_malformed(payload):
         parse_document(payload, api_version="2020-07-01")
 
 
-@unhurried
 @given(JSON)
 def test_any_json_is_a_document_or_malformed(payload):
     try:
@@ -156,7 +153,6 @@ def test_any_json_is_a_document_or_malformed(payload):
         return
 
 
-@unhurried
 @given(st.dictionaries(st.sampled_from(sorted(EVENT)), JSON), st.sampled_from(VERSIONS))
 def test_any_change_of_any_field_is_a_document_or_malformed(changes, version):
     try:
@@ -165,7 +161,6 @@ def test_any_change_of_any_field_is_a_document_or_malformed(changes, version):
         return
 
 
-@unhurried
 @given(st.permutations(sorted(EVENT)), st.sets(st.sampled_from(LATER_FIELDS)))
 def test_the_order_of_fields_means_nothing(names, missing):
     lean = {name: value for name, value in EVENT.items() if name not in missing}
@@ -173,7 +168,6 @@ def test_the_order_of_fields_means_nothing(names, missing):
     assert document(shuffled) == document(lean)
 
 
-@unhurried
 @given(
     st.lists(st.fixed_dictionaries({"EventId": WORDS, "EventType": WORDS, "EventStatus": WORDS}))
 )
@@ -183,7 +177,6 @@ def test_what_is_read_can_be_stored_and_keys_are_unique(events):
     assert {event.key for event in read.events} == {event["EventId"].upper() for event in events}
 
 
-@unhurried
 @given(st.dictionaries(st.text(), JSON))
 def test_what_passes_through_can_be_written_as_strict_json(extra):
     event = only(**{f"X{name}": value for name, value in extra.items()})
@@ -200,7 +193,6 @@ OFFSETS = st.integers(-14 * 60, 14 * 60).map(lambda m: timezone(timedelta(minute
 MOMENTS = st.datetimes(datetime(1970, 1, 3), datetime(9998, 1, 1), timezones=OFFSETS)
 
 
-@unhurried
 @given(MOMENTS)
 def test_both_ways_to_write_a_time_mean_the_same_moment_in_utc(moment):
     moment = moment.replace(microsecond=0)
@@ -210,7 +202,6 @@ def test_both_ways_to_write_a_time_mean_the_same_moment_in_utc(moment):
         assert read.tzinfo is UTC
 
 
-@unhurried
 @given(MOMENTS, st.sampled_from(["Mon", "Tue", "Sunday", "Xyz"]))
 def test_the_weekday_is_ignored(moment, weekday):
     moment = moment.astimezone(UTC).replace(microsecond=0)
@@ -218,7 +209,6 @@ def test_the_weekday_is_ignored(moment, weekday):
     assert parse_time(f"{weekday}, {rest}") == moment
 
 
-@unhurried
 @given(st.text())
 def test_any_text_is_a_time_nothing_or_malformed(text):
     try:
@@ -291,7 +281,6 @@ def test_tags_as_one_text_are_read_when_there_is_no_list():
     assert parse_instance({"compute": compute}).tags == {"team": "orders", "url": "http://x"}
 
 
-@unhurried
 @given(JSON)
 def test_any_json_is_a_vm_or_malformed(payload):
     for shape in (

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from support.journal_tools import about, everything, forbid_writing, recorded, tracking
@@ -197,7 +197,5 @@ class Outbox(RuleBasedStateMachine):
 Outbox.TestCase.settings = settings(
     max_examples=25,
     stateful_step_count=30,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
 )
 TestOutbox = Outbox.TestCase

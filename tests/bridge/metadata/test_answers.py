@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.core.model import Instance
@@ -23,8 +23,6 @@ from bridge.metadata.answers import (
     received,
     sentence,
 )
-
-unhurried = settings(deadline=None)
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 METADATA = Path(__file__).parents[3] / "bridge" / "metadata"
@@ -230,7 +228,6 @@ def test_an_accepted_post_whose_body_breaks_off_is_accepted():
     assert read_accepted(received(200, b"", broken=broken)) == Accepted()
 
 
-@unhurried
 @given(st.binary(max_size=200), st.integers(100, 999))
 def test_any_bytes_under_any_status_give_a_value(body, status):
     for answer in (
@@ -241,14 +238,12 @@ def test_any_bytes_under_any_status_give_a_value(body, status):
         assert isinstance(answer, Answer | SourceProblem | Instance | Accepted)
 
 
-@unhurried
 @given(st.text())
 def test_any_header_gives_a_value(text):
     reply = received(429, b"", date=text, retry_after=text)
     assert reply.retry_after is None or 0 <= reply.retry_after <= 10
 
 
-@unhurried
 @given(st.text(st.characters(exclude_categories=())))
 def test_a_sentence_is_one_short_line_that_can_be_written(text):
     line = sentence(text)

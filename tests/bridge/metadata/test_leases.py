@@ -3,7 +3,7 @@ from ipaddress import IPv4Address
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.metadata.leases import (
@@ -13,8 +13,6 @@ from bridge.metadata.leases import (
     networkd_address,
     routes_to_host,
 )
-
-unhurried = settings(deadline=None)
 
 DATA = Path(__file__).parent / "data"
 NOW = datetime(2026, 11, 15, 18, 29, 47, tzinfo=UTC)
@@ -116,7 +114,6 @@ LINES = st.sampled_from(
 )
 
 
-@unhurried
 @given(st.lists(LINES | st.text(max_size=30)).map("\n".join))
 def test_no_text_raises(text):
     for address in (dhclient_address(text, NOW), networkd_address(text)):

@@ -15,7 +15,7 @@ SCRIPT = """#!/bin/sh
 cd "$KEPT" || exit 75
 while [ -e stalled ]; do sleep 0.02; done
 if [ -e "refused-$EVENT_CLOUDEVENT_ID" ]; then echo "not for me"; exit 65; fi
-cat > "$EVENT_CLOUDEVENT_ID.json" && echo "$EVENT_CLOUDEVENT_ID" >> arrived
+cat > "part-$$" && mv "part-$$" "$EVENT_CLOUDEVENT_ID.json" && echo "$EVENT_CLOUDEVENT_ID" >> arrived
 """
 
 

@@ -134,7 +134,7 @@ USUAL = {
 USUAL |= dict.fromkeys(("scheduled_event.changes", "scheduled_event.extra"), str)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(hostile())
 def test_any_input_keeps_its_types(cloudevent):
     found = types(said(cloudevent).get("azure", {}))

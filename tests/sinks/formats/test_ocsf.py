@@ -122,7 +122,7 @@ def test_a_record_that_breaks_the_rules_is_found_out():
             RULES.validate(record | wrong)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(hostile())
 def test_any_input_keeps_to_the_rules(cloudevent):
     record = said(cloudevent)
