@@ -89,7 +89,8 @@ def test_both_commands_work_from_the_wheel_without_any_extra(wheel, tmp_path):
     scripts = venv / ("Scripts" if sys.platform == "win32" else "bin")
     python = shutil.which("python", path=str(scripts))
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python]
-    run(*pip, "install", "--quiet", "-c", ROOT / "constraints.txt", wheel, cwd=tmp_path)
+    quick = ["--quiet", "--no-compile", "-c", ROOT / "constraints.txt"]
+    run(*pip, "install", *quick, wheel, cwd=tmp_path)
 
     for command in ("seb", "scheduled-events-bridge"):
         assert "demo" in run(scripts / command, "--help", cwd=tmp_path)

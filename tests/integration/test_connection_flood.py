@@ -1,5 +1,6 @@
 """A flood of silent connections, at a bridge that may open few files."""
 
+import asyncio
 import socket
 import sys
 from contextlib import ExitStack, suppress
@@ -37,8 +38,8 @@ async def test_silent_connections_stop_neither_polls_nor_commands_and_do_not_fil
                 silent(stack, port)
             event_id = announce(at, "during-the-flood")
             await at.polled(5)
-            assert await at.beside("health") == (0, "alive\n")
-            code, said = await at.beside("events")
+            health, (code, said) = await asyncio.gather(at.beside("health"), at.beside("events"))
+            assert health == (0, "alive\n")
             assert (code, event_id in said) == (0, True)
         assert len(at.output()) < QUIET
         assert at.said("http.connections_full")

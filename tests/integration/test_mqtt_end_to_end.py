@@ -37,7 +37,7 @@ async def test_an_approval_of_mosquitto_pub_starts_what_mosquitto_sub_read_of(
     ):
         await at.start()
         await at.until_said("approvals.connected")
-        one, two = announce(at, "one"), announce(at, "two")
+        one, two = [announce(at, name, started_for=None) for name in ("one", "two")]
         for event in (one, two):
             scheduled = (await until_told(found, "scheduled", of=event))["scheduled"]
             properties = scheduled["properties"]
@@ -53,9 +53,11 @@ async def test_an_approval_of_mosquitto_pub_starts_what_mosquitto_sub_read_of(
         answer = (scheduled["properties"]["response-topic"], b"")
         correlation = ("correlation-data", scheduled["properties"]["correlation-data"])
         await mosquitto_pub(mosquitto, *answer, properties=[correlation])
-        for event in (one, two):
-            told = await until_told(found, "approval.granted", "started", "completed", of=event)
+        for event, name in ((one, "one"), (two, "two")):
+            told = await until_told(found, "approval.granted", "started", of=event)
             assert envelope(told["approval.granted"])["data"]["via"] == "plant"
+            at.world.complete(name)
+            await until_told(found, "completed", of=event)
         assert await at.stop() == 0
         assert sorted(name for post in posts(at) for name in post["eventIds"]) == sorted([one, two])
         stories: dict[str, list[str]] = {event: [] for event in (one, two)}
@@ -140,7 +142,8 @@ async def test_a_broker_dies_in_a_storm_and_a_connection_without_a_word_and_noth
             sinks={
                 "plant": mqtt_sink(proxy, root, **hasty),
                 "other": mqtt_sink(proxy, root, **hasty | other),
-            }
+            },
+            stop_grace="30s",
         )
         await at.start()
         flowing = asyncio.create_task(flow(at))
