@@ -8,6 +8,7 @@ from bridge.approvals.outcomes import (
     Outcome,
     cause_given,
     cause_of,
+    refused,
     refused_to,
     remark,
     told_of,
@@ -243,15 +244,7 @@ class Assessor:
         return replace(told_of(vote, "recorded"), detail=remark(vote, known, told))
 
     def _refused(self, why: Refusal, vote: Vote, known: Tracked, now: datetime) -> Assessment:
-        told = Outcome(
-            "refused",
-            vote.event_key,
-            cause_of(vote),
-            known,
-            policy=str(self.runtime.rules.require),
-            reason=why.reason,
-            detail=why.detail,
-        )
+        told = refused(vote, why, known, self.runtime.rules.require)
         said = self.publisher.answer(told, known, now, local=vote.local)
         return Assessment(Receipt(events=said), told_of(vote, "refused", why))
 

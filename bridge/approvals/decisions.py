@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from bridge.approvals.automation import Automation
 from bridge.approvals.intake import Intake
-from bridge.approvals.outcomes import Outcome, cause_of
+from bridge.approvals.outcomes import refused
 from bridge.approvals.publisher import Publisher
 from bridge.approvals.start_requests import StartRequests
 from bridge.core.cloudevent import CloudEvent
@@ -18,7 +18,7 @@ from bridge.journal.drills import open_to_votes
 from bridge.journal.grants import EventLife, GrantState, undecided, withdraw
 from bridge.journal.votes import forget, lapse, votes
 from bridge.policy.judge import AFTER_DRY_RUN, ends_with_dry_run, judge
-from bridge.policy.votes import AUTO, Vote, lapses
+from bridge.policy.votes import AUTO, Refusal, Vote, lapses
 from bridge.runtime.runtime import Runtime
 
 KEPT = timedelta(days=7)
@@ -131,15 +131,7 @@ class Decisions:
     def _superseded(self, vote: Vote, why: str, known: Tracked) -> list[CloudEvent]:
         if vote.via == AUTO:
             return []
-        told = Outcome(
-            "refused",
-            vote.event_key,
-            cause_of(vote),
-            known,
-            policy=str(self.runtime.rules.require),
-            reason="superseded",
-            detail=why,
-        )
+        told = refused(vote, Refusal("superseded", why), known, self.runtime.rules.require)
         now = self.runtime.clock.now()
         return self.publisher.answer(told, known, now, local=vote.local, counted=True)
 

@@ -93,6 +93,19 @@ def refused_unverified(said: Approval, via: str, why: Refusal) -> Outcome:
     return Outcome("refused", said.event_key, cause, reason=why.reason, detail=why.detail)
 
 
+def refused(vote: Vote, why: Refusal, known: Tracked, policy: object) -> Outcome:
+    """The refusal of a vote on a known event."""
+    return Outcome(
+        "refused",
+        vote.event_key,
+        cause_of(vote),
+        known,
+        policy=str(policy),
+        reason=why.reason,
+        detail=why.detail,
+    )
+
+
 def outcome(told: Outcome, observer: Observer, now: datetime) -> CloudEvent:
     """The CloudEvent about an outcome; its id is the same on every bridge."""
     kind = f"approval.{told.kind}"

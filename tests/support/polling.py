@@ -13,7 +13,6 @@ from support.journal_tools import opened
 from support.until import until
 
 from bridge.config import Config
-from bridge.journal import Journal, views
 from bridge.metadata.budget import Budget
 from bridge.metadata.client import Metadata
 from bridge.runtime.status import SourceStatus
@@ -46,11 +45,6 @@ class PolledBridge(Bridge):
 
     async def told(self, kind: str = "") -> list[dict[str, Any]]:
         return await Bridge.told(self, kind)
-
-
-async def all_told(journal: Journal) -> list[dict[str, Any]]:
-    rows = await journal.run(lambda store: views.after(store, 0, 1000))
-    return [event.envelope for _, event in rows]
 
 
 def kinds(told: list[dict[str, Any]], *without: str) -> list[str]:

@@ -16,18 +16,6 @@ OCSF = jsonschema_rs.validator_for(
     json.loads((DATA / "ocsf-1.8.0.schema.json").read_text(encoding="utf-8"))
 )
 CEF_ESCAPES = {"\\n": "\n", "\\r": "\r", "\\=": "=", "\\\\": "\\"}
-# IBM's list of predefined keys; any other is a custom one, of letters and digits only.
-LEEF_PREDEFINED = {
-    "devTime",
-    "devTimeFormat",
-    "sev",
-    "cat",
-    "vSrcName",
-    "usrName",
-    "resource",
-    "src",
-    "url",
-}
 
 
 def one_line(line: bytes) -> str:
