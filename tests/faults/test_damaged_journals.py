@@ -1,5 +1,6 @@
 """Journals that cannot be trusted: torn, cut, another VM's, a newer version's."""
 
+import asyncio
 import random
 import shutil
 import sqlite3
@@ -13,6 +14,8 @@ from support.judge import kind, lines, told
 from bridge.simulator import VM, Scenario
 
 PAGE = 4096
+AT_ONCE = 4
+"""How many bridges see torn pages in parallel."""
 
 
 async def with_something_pending(at: Stage) -> None:
@@ -68,11 +71,18 @@ async def test_a_corrupt_journal_is_set_aside_and_pending_events_are_published_a
 
 
 async def test_the_bridge_survives_any_torn_page(tmp_path: Path):
-    async with stage(tmp_path, quick=True) as at:
+    async with asyncio.TaskGroup() as side_by_side:
+        for first in range(AT_ONCE):
+            side_by_side.create_task(survive_torn_pages(tmp_path / f"{first}", first))
+
+
+async def survive_torn_pages(folder: Path, first: int) -> None:
+    """One page after another, of those that this bridge is to see torn."""
+    async with stage(folder, quick=True) as at:
         await with_something_pending(at)
         whole = at.journal.read_bytes()
         at.world.start("kept")
-        for number in range(len(whole) // PAGE):
+        for number in range(first, len(whole) // PAGE, AT_ONCE):
             torn = bytearray(whole)
             half = number * PAGE + PAGE // 2
             torn[half : half + PAGE // 2] = random.Random(number).randbytes(PAGE // 2)

@@ -26,8 +26,11 @@ LATE = (
     "bridge.web.server",
     "cloudevents.core.formats.json",
     "cloudevents.core.v1.event",
+    "bridge.drills.runner",
+    "sinks.command",
     "sinks.file",
     "sinks.formats.cloudevents",
+    "sinks.webhook",
     "yaml",
 )
 """The modules that a bridge imports on demand."""
