@@ -206,7 +206,7 @@ def _look_first(path: Path) -> None:
         asking = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5)
         with closing(asking):
             _refuse_newer(asking, path)
-    except sqlite3.Error:
+    except (sqlite3.Error, UnicodeDecodeError):
         return
 
 
@@ -233,7 +233,8 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
         migrate(connection)
     except sqlite3.OperationalError:
         raise
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        # Python cannot decode an error that quotes a damaged name.
         raise Corrupt(str(error)) from error
 
 

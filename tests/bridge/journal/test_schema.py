@@ -196,6 +196,17 @@ def test_a_page_that_was_overwritten_is_found_at_the_start(path):
         connect_file(path)
 
 
+def test_a_damaged_name_that_is_not_text_is_corrupt_too(path):
+    connect_file(path).close()
+    body = path.read_bytes()
+    assert body.count(b"CREATE TABLE vote") == 1
+    place = body.index(b"CREATE TABLE vote") - len("tablevotevote") - 1
+    torn = body[place:].replace(b"votevote", b"\xe8\xe8\xe8\xe8vote", 1)
+    path.write_bytes(body[:place] + torn.replace(b"CREATE TABLE vote", b"CREATE TABLE ((((", 1))
+    with pytest.raises(Corrupt):
+        connect_file(path)
+
+
 def test_a_file_that_cannot_be_opened_is_not_corrupt(path):
     path.mkdir()
     with pytest.raises(sqlite3.OperationalError):
