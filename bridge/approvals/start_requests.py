@@ -221,7 +221,7 @@ class StartRequests:
             log.info("approval.released_elsewhere", extra={"event_id": event[0]})
             await self._end(event, "settled", None, now)
             return
-        why = "it started" if started else "it was gone"
+        why = "the event started" if started else "the event was gone"
         told = Outcome(
             "failed",
             event[0],

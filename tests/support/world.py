@@ -166,7 +166,7 @@ def outcomes_told() -> list[CloudEvent]:
         judgment=None,
         known=replace(known, event=replace(known.event, status="Started")),
         reason="expired",
-        detail="Azure had not confirmed the StartRequest when it started.",
+        detail="Azure had not confirmed the StartRequest when the event started.",
         posted_at=None,
     )
     due = Outcome(

@@ -173,7 +173,7 @@ def _hint(verdict: VoteResult) -> str:
 def _recorded(verdict: VoteResult, now: datetime) -> Iterable[str]:
     yield "recorded" + (f" for {verdict.resource}" if verdict.resource else "")
     if verdict.decision == "hold":
-        yield f"Azure has no veto: the event still starts at {_when(verdict, now)}"
+        yield f"A hold does not stop Azure: the event still starts at {_when(verdict, now)}"
         if verdict.drill:
             yield "a drill: Azure is not notified"
         elif verdict.shared:
