@@ -57,7 +57,9 @@ async def test_a_hold_says_that_azure_has_no_veto(seb, open_polls):
     await announce(open_polls.journal, FIRST, **ALONE)
     code, out, _ = await seb("hold", FIRST)
     assert code == 0
-    assert out.startswith(f"{FIRST}  recorded; A hold does not stop Azure: the event still starts at ")
+    assert out.startswith(
+        f"{FIRST}  recorded; A hold does not stop Azure: the event still starts at "
+    )
     assert "Z (in 14m)" in out
 
 
