@@ -4,7 +4,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,14 +18,19 @@ Then = Callable[[sqlite3.Connection], object]
 
 
 def encode_tracked(known: Tracked) -> str:
-    """As JSON; everything in it is plain except for the times."""
-    return json.dumps(asdict(known), default=_time, separators=(",", ":"))
+    """As JSON; everything in it is plain except for its parts and the times."""
+    return _JSON.encode(known)
 
 
-def _time(value: object) -> str:
+def _plain(value: object) -> object:
+    if isinstance(value, Tracked | ScheduledEvent | PastState):
+        return {name: getattr(value, name) for name in value.__slots__}
     if isinstance(value, datetime):
         return value.isoformat()
     raise TypeError(f"cannot write {type(value).__name__} into the journal")
+
+
+_JSON = json.JSONEncoder(default=_plain, separators=(",", ":"))
 
 
 def decode_tracked(text: str) -> Tracked:
