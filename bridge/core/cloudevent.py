@@ -11,6 +11,8 @@ TRANSITIONS: frozenset[str] = frozenset(get_args(TransitionKind))
 """What can happen to a scheduled event."""
 LONGEST = 32
 """The longest MSGID in syslog, in printable ASCII."""
+_DATA = b', "data": '
+"""Where the data begins in a body that we wrote: inside of text, quotes are escaped."""
 _TYPE = re.compile(r"(?:azure\.scheduledevents\.)?(.*?)(?:\.v[0-9]+)?")
 _UNFIT = re.compile(r"[^a-z0-9-]")
 _UNFIT_ACTION = re.compile(r"[^a-z0-9.-]")
@@ -62,11 +64,22 @@ class CloudEvent:
         return decoded
 
     @property
+    def parts(self) -> tuple[dict[str, Any], bytes]:
+        """All attributes, and the data as JSON: what binary modes send.
+
+        We write the data last and in ASCII, so that it is not decoded to be encoded again.
+        """
+        end = self.body.find(_DATA)
+        if end > 0 and self.body.isascii():
+            return json.loads(self.body[:end] + b"}"), self.body[end + len(_DATA) : -1]
+        envelope = self.envelope
+        data = envelope.pop("data")
+        return envelope, json.dumps(data).encode()
+
+    @property
     def attributes(self) -> dict[str, Any]:
         """All context attributes and extensions, without the data."""
-        envelope = self.envelope
-        del envelope["data"]
-        return envelope
+        return self.parts[0]
 
     @property
     def data(self) -> dict[str, Any]:

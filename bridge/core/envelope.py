@@ -1,13 +1,13 @@
-"""The envelope of our CloudEvents: attributes, the size limit, and the SDK that writes them."""
+"""The envelope of our CloudEvents: attributes, the size limit, and their JSON format."""
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from bridge.core.cloudevent import CloudEvent, full_type
 from bridge.core.ids import safe_id, safe_name
-from bridge.core.model import writable
+from bridge.core.model import may_be_unwritable, writable
 from bridge.core.observer import Observer
 
 LIMIT = 65536
@@ -15,6 +15,17 @@ LIMIT = 65536
 
 _Data = dict[str, Any]
 _BANDS = ((21, "FATAL"), (17, "ERROR"), (13, "WARN"), (9, "INFO"))
+
+
+def _rfc3339(moment: object) -> str:
+    """A time as CloudEvents write it; nothing else in a CloudEvent needs help to become JSON."""
+    if not isinstance(moment, datetime):
+        raise TypeError(f"cannot write {type(moment).__name__} into a CloudEvent")
+    text = moment.isoformat()
+    return f"{text[:-6]}Z" if text.endswith("+00:00") else text
+
+
+_JSON = json.JSONEncoder(allow_nan=False, default=_rfc3339)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +44,26 @@ class Draft:
 
 def write(draft: Draft, observer: Observer) -> CloudEvent:
     """Encode; drop the least useful data until it is small enough for every transport."""
-    draft = replace(draft, data=writable(draft.data))
-    result = _encode(draft, observer)
+    attributes = _attributes(draft, observer)
+    data, text = _written(attributes, draft.data)
     for shorten in (_without_extra, _short_descriptions, _fewer_resources, _fewer_pending, _clip):
-        if len(result.body) <= LIMIT:
+        if len(text) <= LIMIT:
             break
-        draft = replace(draft, data=shorten(draft.data))
-        result = _encode(draft, observer)
-    return result
+        data = shorten(data)
+        text = _JSON.encode({**attributes, "data": data})
+    return CloudEvent(draft.id, attributes["type"], attributes["subject"], text.encode())
+
+
+def _written(attributes: _Data, data: _Data) -> tuple[_Data, str]:
+    """The data as every reader can read it, and all as JSON in ASCII."""
+    try:
+        text = _JSON.encode({**attributes, "data": data})
+    except (ValueError, RecursionError):  # NaN, or nested without end
+        text = None
+    if text is None or may_be_unwritable(text):
+        data = writable(data)
+        text = _JSON.encode({**attributes, "data": data})
+    return data, text
 
 
 def _without_extra(data: _Data) -> _Data:
@@ -114,18 +137,14 @@ def _fitting(items: list[Any], room: int) -> list[Any]:
     return kept
 
 
-def _encode(draft: Draft, observer: Observer) -> CloudEvent:
-    # Imported when first needed: until there is a CloudEvent to write, the SDK costs nothing.
-    from cloudevents.core.formats.json import JSONFormat  # noqa: PLC0415  not before the first CloudEvent
-    from cloudevents.core.v1.event import CloudEvent as Built  # noqa: PLC0415  not before the first CloudEvent
-
+def _attributes(draft: Draft, observer: Observer) -> dict[str, Any]:
     subject = safe_id(draft.event_id) if draft.event_id else safe_name(observer.name)
     attributes: dict[str, Any] = {
         "specversion": "1.0",
         "type": full_type(draft.kind),
         "source": observer.events_source(),
         "id": draft.id,
-        "time": draft.time,
+        "time": _rfc3339(draft.time),
         "subject": subject,
         "datacontenttype": "application/json",
         "dataschema": f"urn:scheduled-events-bridge:schema:{draft.schema}:v1",
@@ -138,5 +157,4 @@ def _encode(draft: Draft, observer: Observer) -> CloudEvent:
         attributes["correlationid"] = subject
     if draft.causation:
         attributes["causationid"] = safe_id(draft.causation)
-    body = JSONFormat().write(Built(attributes, draft.data))
-    return CloudEvent(draft.id, full_type(draft.kind), subject, body)
+    return attributes

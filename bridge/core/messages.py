@@ -1,7 +1,7 @@
 """The CloudEvents that we publish: one function for each type."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal, get_args
 
@@ -42,10 +42,8 @@ def transition(
     """The CloudEvent about a change of a scheduled event."""
     event, what = happened.event, happened.what
     parts = [event.key, what, str(happened.life)]
-    if what == "updated":
-        parts += [digest(event), str(happened.repeat)]
     data = {
-        **pending(replace(event, status=_STATUS[what]), observer, now),
+        **pending(event, observer, now, status=_STATUS[what]),
         "rank": _RANK[what],
         "life": happened.life,
         "previousStatus": happened.previous_status,
@@ -59,6 +57,8 @@ def transition(
     }
     if event.extra:
         data["extra"] = dict(event.extra)
+    if what == "updated":
+        parts += [data["state"], str(happened.repeat)]
     draft = Draft(
         kind=what,
         id=identify(*parts),
@@ -71,14 +71,20 @@ def transition(
     return write(draft, observer)
 
 
-def pending(event: ScheduledEvent, observer: Observer, now: datetime) -> dict[str, Any]:
-    """What Azure says about a scheduled event, with the time left and the name of its state."""
-    waiting = event.status == SCHEDULED and event.not_before is not None
+def pending(
+    event: ScheduledEvent, observer: Observer, now: datetime, status: str | None = None
+) -> dict[str, Any]:
+    """What Azure says about a scheduled event, with the time left and the name of its state.
+
+    *status* is what it became, if that is not what Azure says.
+    """
+    status = status or event.status
+    waiting = status == SCHEDULED and event.not_before is not None
     due = event.not_before
     return {
         "eventId": event.key,
         "eventType": event.event_type,
-        "status": event.status,
+        "status": status,
         "resourceType": event.resource_type,
         "resources": list(event.resources),
         "notBefore": timestamp(due) if due else None,

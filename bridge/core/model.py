@@ -104,7 +104,7 @@ def writable(value: Any, depth: int = 0) -> Any:
     Python reads halves of surrogate pairs, NaN and Infinity from JSON; other readers refuse them.
     """
     if isinstance(value, str):
-        return _HALF_A_PAIR.sub("\ufffd", value)
+        return value if value.isascii() else _HALF_A_PAIR.sub("\ufffd", value)
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if not isinstance(value, dict | list):
@@ -114,6 +114,14 @@ def writable(value: Any, depth: int = 0) -> Any:
     if isinstance(value, list):
         return [writable(item, depth + 1) for item in value]
     return {writable(name): writable(item, depth + 1) for name, item in value.items()}
+
+
+def may_be_unwritable(text: str) -> bool:
+    """Whether ASCII JSON without NaN may contain what `writable` removes; it may be wrong to doubt.
+
+    Every half of a surrogate pair is an escape here, and deep nesting needs that many brackets.
+    """
+    return "\\ud" in text or text.count("{") + text.count("[") > _DEEPEST
 
 
 def _event(item: object, *, underscored: bool) -> ScheduledEvent:

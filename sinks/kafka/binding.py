@@ -1,16 +1,12 @@
 """A CloudEvent as a Kafka record: the CloudEvents Kafka protocol binding, and any format; pure."""
 
-from datetime import datetime
 from typing import Literal, NamedTuple
-
-from cloudevents.core.bindings import kafka
-from cloudevents.core.formats.json import JSONFormat
-from cloudevents.core.v1.event import CloudEvent as SdkEvent
 
 from bridge.plugins import CloudEvent, Format
 
 STRUCTURED = b"application/cloudevents+json; charset=UTF-8"
-_FORMAT = JSONFormat()
+_HEADER = {"datacontenttype": "content-type"}
+"""The only attribute whose header is not its name after `ce_`."""
 _OVERHEAD = 128
 """The most bytes that record and batch headers add, without compression."""
 
@@ -45,8 +41,8 @@ def _structured(cloudevent: CloudEvent) -> Record:
 
 
 def _binary(cloudevent: CloudEvent) -> Record:
-    attributes = cloudevent.envelope
-    data = attributes.pop("data")
-    attributes["time"] = datetime.fromisoformat(attributes["time"])
-    message = kafka.to_binary(SdkEvent(attributes, data), _FORMAT)
-    return Record(cloudevent.key.encode(), message.value, list(message.headers.items()))
+    attributes, data = cloudevent.parts
+    headers = [
+        (_HEADER.get(name, f"ce_{name}"), str(value).encode()) for name, value in attributes.items()
+    ]
+    return Record(cloudevent.key.encode(), data, headers)

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple, Self
 
-from cloudevents.core.formats.json import JSONFormat
-
 from bridge.plugins import CloudEvent, Format, Place, Unavailable, kind_of, marks_cloudevent
 from sinks.mqtt.settings import MqttSettings
 
@@ -17,7 +15,6 @@ HOUR = 3600
 RESUMED = 10.0
 """How long after connecting messages count as given before, in seconds."""
 _BEHIND = 1.0
-_FORMAT = JSONFormat()
 _ANNOUNCED = frozenset({"scheduled", "updated"})
 _PENDING = _ANNOUNCED | {"started"}
 _ENDED = frozenset({"completed", "canceled"})
@@ -113,9 +110,8 @@ def _correlation(data: Mapping[str, Any]) -> bytes:
 
 
 def _binary(cloudevent: CloudEvent) -> tuple[bytes, dict[str, Any]]:
-    attributes = cloudevent.envelope
+    attributes, payload = cloudevent.parts
     content_type = attributes.pop("datacontenttype")
-    payload = _FORMAT.write_data(attributes.pop("data"), content_type)
     named = [(name, str(value)) for name, value in attributes.items()]
     return payload, {**_described(content_type), "UserProperty": named}
 

@@ -6,10 +6,12 @@ from datetime import datetime
 import pytest
 from cloudevents.core.bindings import kafka as sdk
 from cloudevents.core.formats.json import JSONFormat
+from hypothesis import given, settings
+from support.any_message import as_sdk, cloudevents
 from support.cloudevents import HOSTILE, LARGEST, make
 from support.sink_settings import kafka as configured
 
-from bridge.plugins import open_format
+from bridge.plugins import CloudEvent, open_format
 from sinks.kafka.binding import encode, encode_as
 
 
@@ -71,3 +73,21 @@ def test_two_records_do_not_mix(mode):
 def test_the_size_of_a_record_is_about_right():
     record = encode(make(size=LARGEST), "structured")
     assert LARGEST < record.size < LARGEST + 400
+
+
+@settings(deadline=None)
+@given(cloudevent=cloudevents())
+def test_every_record_has_the_bytes_that_the_sdk_writes(cloudevent: CloudEvent):
+    binary, structured = encode(cloudevent, "binary"), encode(cloudevent, "structured")
+    expected = sdk.to_binary(as_sdk(cloudevent), JSONFormat())
+    assert (binary.key.decode(), binary.value) == (expected.key, expected.value)
+    assert binary.headers == list(expected.headers.items())
+    assert structured.value == sdk.to_structured(as_sdk(cloudevent), JSONFormat()).value
+
+
+@pytest.mark.parametrize("data", [{}, {"description": HOSTILE}], ids=["plain", "hostile"])
+def test_a_body_that_others_wrote_becomes_the_record_that_the_sdk_writes(data):
+    cloudevent = make(1, **data)
+    expected = sdk.to_binary(as_sdk(cloudevent), JSONFormat())
+    record = encode(cloudevent, "binary")
+    assert (record.value, record.headers) == (expected.value, list(expected.headers.items()))

@@ -7,6 +7,10 @@ from pathlib import Path
 import jsonschema_rs
 import pytest
 import yaml
+from cloudevents.core.bindings import kafka
+from cloudevents.core.formats.json import JSONFormat
+from hypothesis import given, settings
+from support.any_message import as_sdk, cloudevents
 from support.cloudevents import HOSTILE, STATE, make
 from support.sink_settings import mqtt as configured
 
@@ -174,3 +178,23 @@ def test_presence_is_what_asyncapi_says(which):
     check.validate(said)
     assert said.keys() <= schema["properties"].keys()
     assert not check.is_valid({**said, "status": "asleep"})
+
+
+@settings(deadline=None)
+@given(cloudevent=cloudevents())
+def test_every_binary_message_has_the_attributes_and_bytes_that_the_sdk_writes(
+    cloudevent: CloudEvent,
+):
+    """The SDK has no MQTT binding: it differs from Kafka's only in the names."""
+    expected = kafka.to_binary(as_sdk(cloudevent), JSONFormat())
+    named = {name.removeprefix("ce_"): value.decode() for name, value in expected.headers.items()}
+    message = messages(cloudevent, mode="binary")[0]
+    assert message.payload == expected.value
+    assert message.properties["ContentType"] == named.pop("content-type")
+    assert message.properties["UserProperty"] == list(named.items())
+
+
+@settings(deadline=None)
+@given(cloudevent=cloudevents())
+def test_every_structured_message_has_the_bytes_that_the_sdk_writes(cloudevent: CloudEvent):
+    assert messages(cloudevent)[0].payload == JSONFormat().write(as_sdk(cloudevent))
