@@ -11,10 +11,10 @@ from datetime import UTC, datetime, timedelta
 from bridge.approvals.intake import Intake
 from bridge.common.errors import Unavailable
 from bridge.common.supervise import attempt, heard, supervise
+from bridge.core.state import moment
 from bridge.delivery.rules import longest_wait
 from bridge.journal import views
 from bridge.journal.cursors import checkpoints
-from bridge.journal.store import moment
 from bridge.plugins import ApprovalSettings, Listening
 from bridge.plugins.sources import find_approvals
 from bridge.runtime.runtime import Runtime

@@ -1,5 +1,6 @@
-"""Our state of the scheduled events, and their changes, as values."""
+"""Our state of the scheduled events, and their changes, as values; and what is tracked as JSON."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -109,3 +110,45 @@ class Step:
     state: State
     transitions: tuple[Transition, ...] = ()
     regressed: tuple[str, ...] = ()
+
+
+def encode_tracked(known: Tracked) -> str:
+    """As JSON; everything in it is plain except for its parts and the times."""
+    return _JSON.encode(known)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Tracked | ScheduledEvent | PastState):
+        return {name: getattr(value, name) for name in value.__slots__}
+    if isinstance(value, datetime):
+        return value.isoformat()
+    raise TypeError(f"cannot write {type(value).__name__} into the journal")
+
+
+_JSON = json.JSONEncoder(default=_plain, separators=(",", ":"))
+
+
+def decode_tracked(text: str) -> Tracked:
+    body: dict[str, Any] = json.loads(text)
+    event = body.pop("event")
+    not_before = event.pop("not_before")
+    resources = tuple(event.pop("resources"))
+    missing, since = body.pop("missing_since"), body.pop("since", None)
+    past = tuple(_past(one) for one in body.pop("past", ()))
+    return Tracked(
+        event=ScheduledEvent(not_before=moment(not_before), resources=resources, **event),
+        missing_since=moment(missing),
+        since=moment(since),
+        past=past,
+        **body,
+    )
+
+
+def _past(body: dict[str, Any]) -> PastState:
+    since, not_before = datetime.fromisoformat(body.pop("since")), moment(body.pop("not_before"))
+    resources = tuple(body.pop("resources"))
+    return PastState(since=since, not_before=not_before, resources=resources, **body)
+
+
+def moment(text: str | None) -> datetime | None:
+    return datetime.fromisoformat(text) if text else None

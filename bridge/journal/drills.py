@@ -7,9 +7,17 @@ from datetime import UTC, datetime
 from typing import Any
 
 from bridge.core.cloudevent import CloudEvent
-from bridge.core.state import REHEARSED, Ended, State, Tracked
+from bridge.core.state import (
+    REHEARSED,
+    Ended,
+    State,
+    Tracked,
+    decode_tracked,
+    encode_tracked,
+    moment,
+)
 from bridge.journal.schema import Corrupt
-from bridge.journal.store import Store, decode_tracked, encode_tracked, moment
+from bridge.journal.store import Store
 from bridge.policy.drill import Drill, DrillVotes
 
 MOST_KEPT = 100

@@ -1,63 +1,17 @@
 """The state and the outbox in SQL: every public method that writes uses one transaction."""
 
-import json
 import sqlite3
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 from bridge.core.cloudevent import CloudEvent, full_type
-from bridge.core.model import ScheduledEvent
-from bridge.core.state import Ended, PastState, State, Tracked
+from bridge.core.state import Ended, State, decode_tracked, encode_tracked, moment
 from bridge.journal.schema import Corrupt
 
 Then = Callable[[sqlite3.Connection], object]
 """What else a transaction writes."""
-
-
-def encode_tracked(known: Tracked) -> str:
-    """As JSON; everything in it is plain except for its parts and the times."""
-    return _JSON.encode(known)
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, Tracked | ScheduledEvent | PastState):
-        return {name: getattr(value, name) for name in value.__slots__}
-    if isinstance(value, datetime):
-        return value.isoformat()
-    raise TypeError(f"cannot write {type(value).__name__} into the journal")
-
-
-_JSON = json.JSONEncoder(default=_plain, separators=(",", ":"))
-
-
-def decode_tracked(text: str) -> Tracked:
-    body: dict[str, Any] = json.loads(text)
-    event = body.pop("event")
-    not_before = event.pop("not_before")
-    resources = tuple(event.pop("resources"))
-    missing, since = body.pop("missing_since"), body.pop("since", None)
-    past = tuple(_past(one) for one in body.pop("past", ()))
-    return Tracked(
-        event=ScheduledEvent(not_before=moment(not_before), resources=resources, **event),
-        missing_since=moment(missing),
-        since=moment(since),
-        past=past,
-        **body,
-    )
-
-
-def _past(body: dict[str, Any]) -> PastState:
-    since, not_before = datetime.fromisoformat(body.pop("since")), moment(body.pop("not_before"))
-    resources = tuple(body.pop("resources"))
-    return PastState(since=since, not_before=not_before, resources=resources, **body)
-
-
-def moment(text: str | None) -> datetime | None:
-    return datetime.fromisoformat(text) if text else None
-
 
 _ON_VOTES = frozenset(full_type(kind) for kind in ("approval.recorded", "approval.refused"))
 _UNSETTLED = """

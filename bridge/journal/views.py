@@ -5,10 +5,10 @@ from typing import Any
 
 from bridge.core.cloudevent import PREFIX, TRANSITIONS, CloudEvent, full_type
 from bridge.core.ids import safe_id
-from bridge.core.state import Tracked
+from bridge.core.state import Tracked, decode_tracked
 from bridge.journal.drills import rehearsed
 from bridge.journal.retention import used
-from bridge.journal.store import Store, decode_tracked, newest
+from bridge.journal.store import Store, newest
 
 _TRANSITIONS = frozenset(full_type(kind) for kind in TRANSITIONS)
 _LOOK_BACK = 10_000

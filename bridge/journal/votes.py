@@ -8,10 +8,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from bridge.core.cloudevent import CloudEvent
+from bridge.core.state import moment
 from bridge.journal.grants import EventLife, withdraw_in
 from bridge.journal.retention import bound_votes, has_room, has_room_for_outcomes
 from bridge.journal.schema import hashed
-from bridge.journal.store import Store, is_of_unverified, moment
+from bridge.journal.store import Store, is_of_unverified
 from bridge.policy.votes import Announced, Approval, Given, Vote
 
 UNLIMITED = 1 << 62

@@ -12,8 +12,7 @@ from support.judge import told
 
 from bridge.core.cloudevent import PREFIX
 from bridge.core.ids import digest
-from bridge.core.state import Tracked
-from bridge.journal.store import decode_tracked
+from bridge.core.state import Tracked, decode_tracked
 
 TAIL = {"tail": 1}
 LAST = 12

@@ -12,8 +12,7 @@ from bridge.core.cloudevent import CloudEvent
 from bridge.core.diff import transitions
 from bridge.core.model import Document, Instance, ScheduledEvent
 from bridge.core.observer import Observer
-from bridge.core.state import Facts, State, Tracked, Transition
-from bridge.journal.store import decode_tracked, encode_tracked
+from bridge.core.state import Facts, State, Tracked, Transition, decode_tracked, encode_tracked
 from bridge.policy.judge import Judgment
 
 ME = "FrontEnd_IN_0"

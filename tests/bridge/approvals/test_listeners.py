@@ -17,8 +17,8 @@ from support.until import until
 import bridge.approvals.listeners
 from bridge.approvals.listeners import Listeners
 from bridge.common.errors import Unavailable
+from bridge.core.state import moment
 from bridge.journal.cursors import checkpoints
-from bridge.journal.store import moment
 from bridge.journal.votes import votes
 from bridge.plugins import ApprovalPlugin, ApprovalSettings, Delivery
 

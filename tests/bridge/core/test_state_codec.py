@@ -9,8 +9,7 @@ from support.world import NOON, SECOND, scheduled_event, started
 
 from bridge.core.diff import with_past
 from bridge.core.model import writable
-from bridge.core.state import Tracked
-from bridge.journal.store import decode_tracked, encode_tracked, moment
+from bridge.core.state import Tracked, decode_tracked, encode_tracked, moment
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
