@@ -128,9 +128,8 @@ class Assessor:
         begun, answered = await self.runtime.journal.run(
             lambda store: (born(store), published(store, seen))
         )
-        others = [one for name, one in state.tracked.items() if name != key]
-        last = state.ended.get(key)
-        return Sighting(known, now, others, last, answered, begun, self.ahead)
+        pending, last = state.tracked.values(), state.ended.get(key)
+        return Sighting(known, now, pending, last, answered, begun, self.ahead)
 
     @property
     def ahead(self) -> timedelta:

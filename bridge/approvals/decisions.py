@@ -16,6 +16,7 @@ from bridge.core.model import STARTED
 from bridge.core.state import State, Tracked
 from bridge.journal.drills import open_to_votes
 from bridge.journal.grants import EventLife, GrantState, undecided, withdraw
+from bridge.journal.store import Store
 from bridge.journal.votes import forget, lapse, votes
 from bridge.policy.judge import AFTER_DRY_RUN, ends_with_dry_run, judge
 from bridge.policy.votes import AUTO, Refusal, Vote, lapses
@@ -64,7 +65,8 @@ class Decisions:
             upcoming = await self.automation.look(await journal.run(open_to_votes))
             self._again_at(upcoming)
         if found := await journal.run(undecided):
-            state = await journal.load()  # announced by Azure, so not a drill
+            # Announced by Azure, so not a drill; the last look reads it again.
+            state = await journal.run(lambda store: store.cached(Store.load))
             looked = [await self._look(event, told, state) for event, told in found]
             self._again_in(await self.start_requests.tell([one for one in looked if one]))
         if self.runtime.clock.monotonic() >= self._tidy_at:

@@ -1,7 +1,7 @@
 """Our state of the scheduled events, and their changes, as values; and what is tracked as JSON."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
@@ -112,20 +112,25 @@ class Step:
     regressed: tuple[str, ...] = ()
 
 
+def shallow(value: object) -> dict[str, Any]:
+    """The fields of a dataclass by name; what is inside of them is not copied."""
+    names: Iterable[str] = getattr(value, "__dataclass_fields__", ())
+    return {name: getattr(value, name) for name in names}
+
+
+def plain(value: object) -> object:
+    """For `json`, what it cannot write itself: times, and dataclasses level by level."""
+    found = value.isoformat() if isinstance(value, datetime) else shallow(value)
+    if not found:
+        raise TypeError(f"cannot write {type(value).__name__} into the journal")
+    return found
+
+
+_JSON = json.JSONEncoder(default=plain, separators=(",", ":"))
+
+
 def encode_tracked(known: Tracked) -> str:
-    """As JSON; everything in it is plain except for its parts and the times."""
     return _JSON.encode(known)
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, Tracked | ScheduledEvent | PastState):
-        return {name: getattr(value, name) for name in value.__slots__}
-    if isinstance(value, datetime):
-        return value.isoformat()
-    raise TypeError(f"cannot write {type(value).__name__} into the journal")
-
-
-_JSON = json.JSONEncoder(default=_plain, separators=(",", ":"))
 
 
 def decode_tracked(text: str) -> Tracked:

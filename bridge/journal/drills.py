@@ -79,7 +79,11 @@ def rehearsed(store: Store) -> dict[str, Tracked]:
 
 def open_to_votes(store: Store) -> State:
     """All that is open to votes. Only `Store.load`, without drills, decides what Azure is told."""
-    state = store.load()
+    return store.cached(_read_open)
+
+
+def _read_open(store: Store) -> State:
+    state = store.cached(Store.load)
     rows = store.connection.execute("SELECT event, at FROM drill WHERE open = 0")
     over = {key: Ended(REHEARSED, datetime.fromtimestamp(at, UTC)) for key, at in rows}
     return replace(

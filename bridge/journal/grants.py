@@ -31,7 +31,7 @@ def mark(
     store: Store, event: EventLife, state: GrantState, events: Sequence[CloudEvent], now: float
 ) -> None:
     """Record the result of telling Azure, together with the CloudEvent about it."""
-    with store.transaction() as db:
+    with store.transaction(keeps_state=True) as db:
         db.execute("INSERT OR REPLACE INTO grants VALUES (?, ?, ?, ?)", (*event, state, now))
         store.add(db, events, now)
 
@@ -43,7 +43,7 @@ def ask(
 
     *choose* sees everything that was committed before the mark, and nothing comes in between.
     """
-    with store.transaction() as db:
+    with store.transaction(keeps_state=True) as db:
         chosen = choose()
         db.executemany(
             "INSERT OR REPLACE INTO grants VALUES (?, ?, 'asked', ?)",
@@ -57,7 +57,7 @@ def withdraw(store: Store, event: EventLife) -> None:
 
     No request may be on its way.
     """
-    with store.transaction() as db:
+    with store.transaction(keeps_state=True) as db:
         withdraw_in(db, event)
         db.execute("DELETE FROM grants WHERE event = ? AND life = ? AND state = 'asked'", event)
 
@@ -92,7 +92,7 @@ def remind(
     now: float,
 ) -> None:
     """Record that these reminders are done, with the CloudEvent about it, if any."""
-    with store.transaction() as db:
+    with store.transaction(keeps_state=True) as db:
         db.executemany(
             "INSERT OR IGNORE INTO reminded VALUES (?, ?, ?, ?)",
             [(*event, name, now) for name in reminders],

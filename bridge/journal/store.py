@@ -5,11 +5,13 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any, TypeVar
 
 from bridge.core.cloudevent import CloudEvent, full_type
 from bridge.core.state import Ended, State, decode_tracked, encode_tracked, moment
 from bridge.journal.schema import Corrupt
 
+T = TypeVar("T")
 Then = Callable[[sqlite3.Connection], object]
 """What else a transaction writes."""
 
@@ -48,26 +50,38 @@ class Store:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
+        self._readings: dict[object, tuple[int, Any]] = {}
 
     def close(self) -> None:
         self.connection.close()
 
     @contextmanager
-    def transaction(self) -> Generator[sqlite3.Connection]:
-        """All writes go through here, and are on disk when it ends."""
+    def transaction(self, *, keeps_state: bool = False) -> Generator[sqlite3.Connection]:
+        """All writes go through here, and are on disk when it ends.
+
+        One that *keeps_state* writes nothing that `load` or a drill consists of.
+        """
         self.connection.execute("BEGIN IMMEDIATE")
         try:
             yield self.connection
+            self.connection.execute("COMMIT")
         except BaseException:
             if self.connection.in_transaction:
                 self.connection.execute("ROLLBACK")
             raise
-        try:
-            self.connection.execute("COMMIT")
-        except sqlite3.Error:
-            if self.connection.in_transaction:
-                self.connection.execute("ROLLBACK")
-            raise
+        finally:
+            if not keeps_state:
+                self._readings.clear()
+
+    def cached(self, read: Callable[["Store"], T]) -> T:
+        """What *read* makes of the state; it reads again only after a commit that may change it."""
+        if self.connection.in_transaction:
+            return read(self)
+        [others] = self.connection.execute("PRAGMA data_version").fetchone()
+        if read not in self._readings or self._readings[read][0] != others:
+            self._readings[read] = (others, read(self))
+        found: T = self._readings[read][1]
+        return found
 
     def recall(self, name: str) -> str | None:
         found = self.connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
@@ -124,7 +138,7 @@ class Store:
 
         *then* belongs to the same transaction, and runs only if some were new.
         """
-        with self.transaction() as db:
+        with self.transaction(keeps_state=then is None) as db:
             new = self.add(db, events, now)
             if new and then is not None:
                 then(db)
@@ -207,7 +221,7 @@ class Store:
 
         Rows are identified by the CloudEvent's id: numbers change when a stand-in is merged back.
         """
-        with self.transaction() as db:
+        with self.transaction(keeps_state=True) as db:
             db.executemany(
                 """INSERT INTO delivery(sink, seq, how, attempts, first, last, error, note)
                 SELECT :sink, seq, :how, :tried, :now, :now, :error, :note FROM outbox

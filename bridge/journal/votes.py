@@ -3,12 +3,12 @@
 import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from bridge.core.cloudevent import CloudEvent
-from bridge.core.state import moment
+from bridge.core.state import moment, plain, shallow
 from bridge.journal.grants import EventLife, withdraw_in
 from bridge.journal.retention import bound_votes, has_room, has_room_for_outcomes
 from bridge.journal.schema import hashed
@@ -16,6 +16,7 @@ from bridge.journal.store import Store, is_of_unverified
 from bridge.policy.votes import Announced, Approval, Given, Vote
 
 UNLIMITED = 1 << 62
+_JSON = json.JSONEncoder(default=plain)
 _SOME = 0
 """In place of the number of a state, where only the length counts."""
 
@@ -69,7 +70,7 @@ def receive(store: Store, receipt: Receipt, now: float, max_size: int = UNLIMITE
 
     In the same transaction, votes and keys stay within their share of *max_size*.
     """
-    with store.transaction() as db:
+    with store.transaction(keeps_state=True) as db:
         db.executemany(
             "INSERT OR IGNORE INTO message_key(key, verified, event, at) VALUES (?, ?, ?, ?)",
             [(*hashed(key), event, now) for key, event in receipt.keys],
@@ -123,14 +124,13 @@ def _place(vote: Vote) -> tuple[str, int, str, str]:
 
 def _announced(db: sqlite3.Connection, about: Announced) -> int:
     """The number of what a vote is about: written once, however many votes and VMs there are."""
-    body = json.dumps(asdict(about), default=datetime.isoformat)
+    body = _JSON.encode(about)
     db.execute("INSERT OR IGNORE INTO announced(body) VALUES (?)", (body,))
     return int(db.execute("SELECT id FROM announced WHERE body = ?", (body,)).fetchone()[0])
 
 
 def _written(value: Vote | Given, about: int | None = None) -> str:
-    body = asdict(value) if about is None else {**asdict(value), "about": about}
-    return json.dumps(body, default=datetime.isoformat)
+    return _JSON.encode(value if about is None else {**shallow(value), "about": about})
 
 
 def votes(store: Store, event_key: str, life: int) -> list[Vote]:
@@ -233,7 +233,7 @@ def end_wait(  # noqa: PLR0917  the intake passes what belongs together
 
     Messages from unverified senders about unknown events are forgotten: they could be endless.
     """
-    with store.transaction() as db:
+    with store.transaction(keeps_state=True) as db:
         db.execute("DELETE FROM early WHERE id = ?", (number,))
         if stray is not None and stray.identity is None:
             name = (hashed(stray.seen_as)[0], stray.approval.event_key)
@@ -243,7 +243,7 @@ def end_wait(  # noqa: PLR0917  the intake passes what belongs together
 
 def lapse(store: Store, gone: Sequence[Vote], events: Sequence[CloudEvent], now: float) -> None:
     """Delete votes on an event that has changed, and the duty that came from them."""
-    with store.transaction() as db:
+    with store.transaction(keeps_state=True) as db:
         for vote in gone:
             db.execute(
                 "DELETE FROM vote WHERE event = ? AND life = ? AND approver = ? AND resource = ?",

@@ -32,14 +32,14 @@ NEVER_CAME = Refusal("superseded", "seen names a state that this bridge has neve
 class Sighting:
     """What the bridge knows when it asks what an approval is about.
 
-    `others` are the other pending events, `last` is the end of the event's previous life,
+    `pending` are all pending events, `last` is the end of the event's previous life,
     `answered` is the CloudEvent that `seen` names. `born` is when the journal was created, and our
     clock is *ahead* by that much; the times of states are Azure's.
     """
 
     known: Tracked
     now: datetime
-    others: Iterable[Tracked] = ()
+    pending: Iterable[Tracked] = ()
     last: Ended | None = None
     answered: CloudEvent | None = None
     born: datetime | None = None
@@ -78,7 +78,8 @@ def _misplaced(given: Given, here: Sighting) -> Refusal | None:
     if given.approval.seen is None or _named(given, here):
         return None
     seen = given.approval.seen.casefold()
-    if any(one.digest == seen for other in here.others for one in other.past):
+    others = (other for other in here.pending if other is not here.known)
+    if any(one.digest == seen for other in others for one in other.past):
         return _ANOTHER_EVENT
     if here.answered is None:
         return None

@@ -45,8 +45,8 @@ def before_commit(number: int, *, committed: bool = False) -> None:
     original, count = Store.transaction, itertools.count(1)
 
     @contextmanager
-    def transaction(self: Store) -> Generator[Any]:
-        with original(self) as db:
+    def transaction(self: Store, **how: Any) -> Generator[Any]:
+        with original(self, **how) as db:
             yield db
             last = next(count) == number
             if last and not committed:
@@ -134,8 +134,8 @@ def around_drop(number: int) -> None:
     dropping = threading.Event()
 
     @contextmanager
-    def transaction(self: Store) -> Generator[Any]:
-        with original(self) as db:
+    def transaction(self: Store, **how: Any) -> Generator[Any]:
+        with original(self, **how) as db:
             yield db
             if dropping.is_set() and number == 1:
                 die()
@@ -180,12 +180,12 @@ def pages(limit_file: str) -> None:
     original = Store.transaction
 
     @contextmanager
-    def transaction(self: Store) -> Generator[Any]:
+    def transaction(self: Store, **how: Any) -> Generator[Any]:
         given = Path(limit_file)
         most = int(given.read_text()) if given.exists() else 1 << 30
         if self.connection.execute("PRAGMA database_list").fetchone()[2]:
             self.connection.execute(f"PRAGMA max_page_count = {most}")
-        with original(self) as db:
+        with original(self, **how) as db:
             yield db
 
     replace(Store, "transaction", transaction)
@@ -207,9 +207,9 @@ def around_ballot(number: int) -> None:
     original, counted, count = Store.transaction, [False], itertools.count(1)
 
     @contextmanager
-    def transaction(self: Store) -> Generator[Any]:
+    def transaction(self: Store, **how: Any) -> Generator[Any]:
         reached = counted[0] and next(count) == (number + 1) // 2
-        with original(self) as db:
+        with original(self, **how) as db:
             yield db
             if reached and number % 2:
                 die()

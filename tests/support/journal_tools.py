@@ -1,7 +1,7 @@
 """Journals to test with: real SQLite files, a disk that fills up on demand, and short CloudEvents."""
 
 import contextlib
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Generator, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -109,3 +109,16 @@ def put_in_the_way(path: Path) -> Path:
 def clear_the_way(path: Path, away: Path) -> None:
     path.rmdir()
     away.rename(path)
+
+
+@contextlib.contextmanager
+def statements(store: Store | Journal) -> Generator[list[str]]:
+    """All that is asked of the database meanwhile."""
+    found: list[str] = []
+    opened = store._store if isinstance(store, Journal) else store
+    assert opened is not None
+    opened.connection.set_trace_callback(found.append)
+    try:
+        yield found
+    finally:
+        opened.connection.set_trace_callback(None)

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.bridge import cast_votes, counted, event_id, group
+from support.bridge import cast_votes, counted, event_id, group, plan
+from support.journal_tools import statements
 from support.signing import Signer
 
 from bridge.common.errors import Unavailable
@@ -335,3 +336,26 @@ def test_no_message_breaks_the_intake(tmp_path_factory, messages):
             assert made.posts() == []
 
     asyncio.run(play())
+
+
+async def test_many_votes_read_what_is_pending_once(two):
+    bridge = await two.bridge()
+    key = event_id(two)
+    with statements(bridge.journal) as found:
+        for number in range(10):
+            await bridge.hear(key, approver=f"service-{number}")
+    assert len(await cast_votes(bridge, key)) == 10
+    assert sum("SELECT * FROM tracked" in sql for sql in found) == 1
+
+
+async def test_a_vote_is_assessed_by_what_was_committed_before_it(two):
+    bridge = await two.bridge()
+    await bridge.hear(event_id(two), approver="orders")
+    key = plan(two, "later")
+    await bridge.poll()
+    await bridge.hear(key, approver="orders")
+    assert len(await cast_votes(bridge, key)) == 1
+    two.world.cancel("later")
+    await bridge.poll()
+    await bridge.hear(key, approver="billing")
+    assert len(await cast_votes(bridge, key)) == 1

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 import pytest
 from support.ballots import delivery
 from support.bridge import cast_votes, event_id, grant_state, plan, reconfigure
+from support.journal_tools import statements
 from support.until import until
 
 from bridge.common.errors import Unavailable
@@ -298,3 +299,15 @@ async def test_a_mark_that_cannot_be_written_sends_nothing(two):
         async with while_it_waits(bridge):
             bridge.journal._store.connection.execute("PRAGMA query_only = ON")
     assert two.posts() == []
+
+
+async def test_the_last_look_reads_what_is_pending_in_its_own_transaction(two):
+    bridge = await two.bridge()
+    key = event_id(two)
+    await bridge.hear(key, approver="orders")
+    with statements(bridge.journal) as found:
+        await bridge.consider()
+    marked = next(place for place, sql in enumerate(found) if "'asked'" in sql and "INSERT" in sql)
+    began = max(place for place, sql in enumerate(found[:marked]) if sql.startswith("BEGIN"))
+    assert any("SELECT * FROM tracked" in sql for sql in found[began:marked])
+    assert len(two.posts()) == 1

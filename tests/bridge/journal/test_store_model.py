@@ -193,6 +193,11 @@ class Outbox(RuleBasedStateMachine):
         assert self.do(self.journal.run(recorded)) == list(self.rows)
         assert set(self.do(self.journal.load()).tracked) == self.pending
 
+    @invariant()
+    def what_is_cached_is_what_the_journal_has(self) -> None:
+        cached = self.do(self.journal.run(lambda store: store.cached(Store.load)))
+        assert cached == self.do(self.journal.load())
+
 
 Outbox.TestCase.settings = settings(
     max_examples=25,

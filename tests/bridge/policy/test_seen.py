@@ -158,7 +158,7 @@ def test_what_belongs_to_another_event_is_malformed_unless_it_is_a_hold(decision
     world = World()
     [transition] = world.see(other)
     told = messages.transition(transition, OBSERVER, NOON, 1)
-    here = sighting(known, others=[*world.state.tracked.values()], answered=None)
+    here = sighting(known, pending=[*world.state.tracked.values()], answered=None)
     named = given(seen=digest(other), decision=decision)
     answering = given(seen=told.id, decision=decision)
     for said, where in ((named, here), (answering, replace(here, answered=told))):

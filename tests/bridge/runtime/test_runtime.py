@@ -141,9 +141,9 @@ async def test_an_action_and_its_audit_are_one_commit(bridge, act, monkeypatch):
     letter, commits = await kill(bridge), []
     original = Store.transaction
 
-    def transaction(store):
+    def transaction(store, **how):
         commits.append(store)
-        return original(store)
+        return original(store, **how)
 
     monkeypatch.setattr(Store, "transaction", transaction)
     await getattr(bridge, act)("bus" if act == "replay_sink" else letter, **WHO)
