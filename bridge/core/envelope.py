@@ -13,6 +13,8 @@ from bridge.core.observer import Observer
 LIMIT = 65536
 """The size that every CloudEvents intermediary must forward."""
 
+_FAR_TOO_MANY = LIMIT // 64
+"""No pending event takes only 64 bytes."""
 _Data = dict[str, Any]
 _BANDS = ((21, "FATAL"), (17, "ERROR"), (13, "WARN"), (9, "INFO"))
 
@@ -50,20 +52,27 @@ def write(draft: Draft, observer: Observer) -> CloudEvent:
         if len(text) <= LIMIT:
             break
         data = shorten(data)
-        text = _JSON.encode({**attributes, "data": data})
+        text = _encoded(attributes, data)
     return CloudEvent(draft.id, attributes["type"], attributes["subject"], text.encode())
 
 
 def _written(attributes: _Data, data: _Data) -> tuple[_Data, str]:
     """The data as every reader can read it, and all as JSON in ASCII."""
     try:
-        text = _JSON.encode({**attributes, "data": data})
+        text = _encoded(attributes, data)
     except (ValueError, RecursionError):  # NaN, or nested without end
-        text = None
-    if text is None or may_be_unwritable(text):
+        text = ""
+    if not text or may_be_unwritable(text):
         data = writable(data)
-        text = _JSON.encode({**attributes, "data": data})
+        text = _encoded(attributes, data)
     return data, text
+
+
+def _encoded(attributes: _Data, data: _Data) -> str:
+    """As JSON. Of far too many pending events only some, which are too long as well."""
+    if len(data.get("pending") or ()) > _FAR_TOO_MANY:
+        data = {**data, "pending": data["pending"][: _FAR_TOO_MANY + 1]}
+    return _JSON.encode({**attributes, "data": data})
 
 
 def _without_extra(data: _Data) -> _Data:

@@ -84,16 +84,15 @@ class Instance:
 
 def parse_document(payload: object, *, api_version: str) -> Document:
     """Read a decoded JSON answer, or raise `MalformedDocument` with the reason."""
-    payload = writable(payload)
     if not isinstance(payload, dict) or not isinstance(payload.get("Events"), list):
         raise MalformedDocument("no Events array")
-    incarnation = payload.get("DocumentIncarnation")
+    incarnation = writable(payload.get("DocumentIncarnation"))
     if isinstance(incarnation, bool) or not isinstance(incarnation, int | str | None):
         raise MalformedDocument("DocumentIncarnation is neither number nor text")
     underscored = api_version == "2017-03-01"
     events: dict[str, ScheduledEvent] = {}
     for item in payload["Events"]:
-        event = _event(item, underscored=underscored)
+        event = _event(writable(item, depth=2), underscored=underscored)
         events.setdefault(event.key, event)
     return Document(incarnation, tuple(events.values()))
 

@@ -6,11 +6,13 @@ import logging
 import os
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Self
 
 import aiohttp
 from yarl import URL
 
+from bridge.common.computation import computed
 from bridge.core.model import Instance
 from bridge.metadata.answers import (
     OUTDATED,
@@ -32,7 +34,11 @@ log = logging.getLogger(__name__)
 
 __all__ = ["OUTDATED", "Accepted", "Answer", "Budget", "Metadata", "SourceProblem"]
 
+LARGEST_DOCUMENT = 16 * 1024 * 1024
 LARGEST_BODY = 1024 * 1024
+"""Of all other answers."""
+_LONG = 64 * 1024
+"""From this size on, a document is read in a thread."""
 INSTANCE_VERSION = "2021-02-01"
 """Versions are per category: `/metadata/instance` does not accept those of scheduled events."""
 _DISABLED_AFTER = 24 * 3600.0
@@ -97,10 +103,14 @@ class Metadata:
         """Read the document of scheduled events."""
         async with self._reads:
             got = await self._exchange("GET", self._events_url(), self._patience())
-        answer = got if isinstance(got, SourceProblem) else read_document(got, self.api_version)
+        answer = got if isinstance(got, SourceProblem) else await self._read(got)
         if isinstance(answer, Answer):
             self._last_good = self._clock()
         return answer
+
+    async def _read(self, reply: Reply) -> Answer | SourceProblem:
+        read = partial(read_document, reply, self.api_version)
+        return await computed(read, long=len(reply.body) >= _LONG)
 
     async def approve(
         self, choose: Callable[[], Awaitable[Sequence[str]]], incarnation: int | str | None = None
@@ -186,17 +196,23 @@ async def _reply(response: aiohttp.ClientResponse) -> Reply:
 
 
 async def _body(response: aiohttp.ClientResponse) -> tuple[bytes, SourceProblem | None]:
-    body = bytearray()
+    body, most = bytearray(), _most(response)
     try:
         async for chunk in response.content.iter_chunked(65536):
             body += chunk
-            if len(body) > LARGEST_BODY:
+            if len(body) > most:
                 response.close()
-                text = f"The metadata service sent more than {LARGEST_BODY} bytes"
+                text = f"The metadata service sent more than {most} bytes"
                 return b"", SourceProblem("too-large", sentence(text), status=response.status)
     except _REQUEST_ERRORS as error:
         return b"", _failure(error, str(response.url), status=response.status)
     return bytes(body), None
+
+
+def _most(response: aiohttp.ClientResponse) -> int:
+    """How many bytes to read: only a document may be large."""
+    document = response.status == 200 and response.url.path.endswith("/scheduledevents")
+    return LARGEST_DOCUMENT if document else LARGEST_BODY
 
 
 def _failure(error: Exception, url: str, status: int | None = None) -> SourceProblem:

@@ -1,9 +1,12 @@
 """What the poller publishes: transitions, and the state of the source, as CloudEvents."""
 
+import asyncio
 import logging
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
+from bridge.common.computation import computed
 from bridge.core import messages
 from bridge.core.cloudevent import CloudEvent
 from bridge.core.ids import timestamp
@@ -15,6 +18,9 @@ from bridge.runtime.runtime import Runtime
 from bridge.runtime.status import SourceStatus
 
 log = logging.getLogger(__name__)
+
+_MANY = 100
+"""After this many events the loop gets a turn; from this many on, a snapshot needs a thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +60,10 @@ class Announcer:
         """
         about = self._about(state, now, None)
         pending = {**state.tracked, **await self.runtime.journal.run(rehearsed)}
-        return messages.source("snapshot", about, self.observer, now, pending)
+        write = partial(messages.source, "snapshot", about, self.observer, now, pending)
+        return await computed(write, long=len(pending) >= _MANY)
 
-    def answered(self, step: Step, now: datetime) -> None:
+    async def answered(self, step: Step, now: datetime) -> None:
         """Record in status and log that the source answers, and what it said."""
         status = self.status
         if status.problem is not None:
@@ -65,7 +72,9 @@ class Announcer:
         status.degraded, status.last_good = False, now
         status.good_at = self.runtime.clock.monotonic()
         status.answered.set()
-        for one in step.transitions:
+        for place, one in enumerate(step.transitions, 1):
+            if place % _MANY == 0:
+                await asyncio.sleep(0)
             status.transitions[one.what] = status.transitions.get(one.what, 0) + 1
             if one.what == "scheduled" and one.event.not_before:
                 status.notice.observe(max(0.0, (one.event.not_before - now).total_seconds()))

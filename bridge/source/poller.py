@@ -8,10 +8,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from bridge.common.computation import computed
 from bridge.common.supervise import backoff, heard
 from bridge.config import Config
 from bridge.core.cloudevent import CloudEvent
 from bridge.core.diff import transitions, unannounced
+from bridge.core.model import Document
 from bridge.core.state import Facts, State, Step
 from bridge.journal import Journal, SetAside
 from bridge.journal.grants import granted
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LONGEST_BACKOFF = 5.0
+MANY = 100
+"""From this many events on, documents are compared in a thread."""
 JITTER = 60.0
 """Jitter, so that a fleet that loses its source does not report it all at the same time."""
 _NOTE_GOOD = timedelta(minutes=10)
@@ -221,15 +225,27 @@ class Poller:
         if document is None:
             return
         self._failures = 0
-        step = transitions(self._state, document, await self._facts(now))
-        events = self._announcer.transitions(step, now)
+        step, events, changed = await self._compared(document, await self._facts(now))
         recovered = self._outage.good()
         if recovered:
             events.append(self._announcer.recovered(self._state, now))
         if recovered or moment >= self._snapshot_due:
             self._snapshot_due = moment + self.config.source.snapshot_interval
             events.append(await self._announcer.snapshot(step.state, now))
-        await self._keep(step, events, now, recovered=recovered)
+        await self._keep(step, events, now, changed=changed, recovered=recovered)
+
+    async def _compared(
+        self, document: Document, facts: Facts
+    ) -> tuple[Step, list[CloudEvent], bool]:
+        """What happened, the CloudEvents about it, and whether there is anything to commit."""
+        before, announcer = self._state, self._announcer
+
+        def compare() -> tuple[Step, list[CloudEvent], bool]:
+            step = transitions(before, document, facts)
+            changed = replace(step.state, last_good=before.last_good) != before
+            return step, announcer.transitions(step, facts.now), changed
+
+        return await computed(compare, long=len(document.events) + len(before.tracked) >= MANY)
 
     async def _facts(self, now: datetime) -> Facts:
         seen, self._seen = self._seen, self.runtime.clock.monotonic()
@@ -251,17 +267,16 @@ class Poller:
         return frozenset(key for key, life in told if key in tracked and tracked[key].life == life)
 
     async def _keep(
-        self, step: Step, events: list[CloudEvent], now: datetime, *, recovered: bool
+        self, step: Step, events: list[CloudEvent], now: datetime, *, changed: bool, recovered: bool
     ) -> None:
         """Commit if there is news; without news, record the time of a good answer now and then."""
         known = self._state.last_good
         stale = known is None or now - known > _NOTE_GOOD
-        changed = replace(step.state, last_good=known) != self._state
         if events or changed or stale:
             meta = {"degraded_since": None} if recovered else {}
             await self._record(step.state, events, **meta)
         self.endpoint.was_read(self._state.incarnation)
-        self._announcer.answered(step, now)
+        await self._announcer.answered(step, now)
 
     async def _record(self, state: State, events: list[CloudEvent], **meta: str | None) -> None:
         now = self.runtime.clock.timestamp()

@@ -53,7 +53,7 @@ class Fault(Part):
     retry_after: int | None = Field(None, ge=0, description="seconds, as on the wire")
     delay: Duration = Field(30.0, description="divided by the speed")
     skew: SignedDuration = Field(300.0, description="of the Date header, as on the wire")
-    size: Size = Field(8 * 1024**2, description="of an oversized body")
+    size: Size = Field(32 * 1024**2, description="of an oversized body")
     location: str = "/redirected"
 
     @model_validator(mode="after")

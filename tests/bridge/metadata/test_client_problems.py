@@ -9,9 +9,10 @@ import pytest
 from support.canned_server import CannedServer, http
 from support.metadata_client import DOCUMENT, EVENT, QUIET, chosen, client, fetched, reason
 from support.ports import free_ports
+from support.turns import turns
 
 from bridge.metadata.answers import Accepted, Answer, SourceProblem
-from bridge.metadata.client import LARGEST_BODY
+from bridge.metadata.client import LARGEST_BODY, LARGEST_DOCUMENT
 
 
 async def test_a_status_that_is_an_error_is_a_problem_for_all_three_calls():
@@ -72,11 +73,36 @@ async def test_half_a_surrogate_pair_does_not_reach_the_journal():
     assert description.encode().endswith(b"!")
 
 
-async def test_a_body_of_a_mebibyte_is_read_and_one_byte_more_is_too_large():
-    padding = b" " * (LARGEST_BODY - len(json.dumps(QUIET)))
+async def test_a_document_of_16_mebibytes_is_read_and_one_byte_more_is_too_large():
+    padding = b" " * (LARGEST_DOCUMENT - len(json.dumps(QUIET)))
     fits = json.dumps(QUIET).encode() + padding
+    assert len(fits) == 16 * 1024 * 1024
     assert isinstance(await fetched(http(body=fits)), Answer)
     assert await reason(http(body=fits + b" ")) == "too-large"
+
+
+async def test_any_other_answer_has_at_most_one_mebibyte():
+    long = json.dumps({"error": "no"}).encode().ljust(LARGEST_BODY + 1)
+    assert await reason(http(500, long[:-1])) == "server-error"
+    problem = await fetched(http(500, long))
+    assert isinstance(problem, SourceProblem)
+    assert "it says" not in problem.detail
+    body = json.dumps({"compute": {"name": "web_0"}}).encode().ljust(LARGEST_BODY + 1)
+    async with CannedServer(http(body=body)) as server, client(server.url) as metadata:
+        found = await metadata.instance()
+    assert isinstance(found, SourceProblem)
+    assert found.reason == "too-large"
+
+
+async def test_a_large_document_does_not_hold_up_the_loop():
+    events = [{**EVENT, "EventId": f"{number:036d}"} for number in range(5000)]
+    large = http(body={"DocumentIncarnation": 7, "Events": events})
+    async with turns() as found:
+        answer = await fetched(large)
+    assert isinstance(answer, Answer)
+    assert answer.document is not None
+    assert len(answer.document.events) == 5000
+    assert found.longest < found.whole / 4
 
 
 async def test_an_endless_body_is_cut_off():
