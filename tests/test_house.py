@@ -55,7 +55,6 @@ SMALL = {
     "bridge/cli/commands/health.py": "one command",
     "bridge/cli/commands/schema.py": "one command",
     "bridge/common/clock.py": "what every clock is",
-    "bridge/common/computation.py": "when to use a thread",
     "bridge/common/errors.py": "the words for what went wrong",
     "bridge/demo/extras.py": "imported before anything that the demo needs",
     "bridge/platform/errors.py": "shared by both operating systems",

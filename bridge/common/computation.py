@@ -1,6 +1,7 @@
 """Long computations, which must not hold up the event loop."""
 
 import asyncio
+import gc
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -12,4 +13,15 @@ async def computed(call: Callable[[], T], *, long: bool) -> T:
 
     A thread costs more than a short computation. If the caller is canceled, it runs to its end.
     """
-    return await asyncio.to_thread(call) if long else call()
+    return await asyncio.to_thread(_undisturbed, call) if long else call()
+
+
+def _undisturbed(call: Callable[[], T]) -> T:
+    """Without searches for cycles: each would stop all threads, and values have no cycles."""
+    searches = gc.isenabled()
+    gc.disable()
+    try:
+        return call()
+    finally:
+        if searches:
+            gc.enable()

@@ -1,5 +1,6 @@
 """Long computations happen in a thread, short ones where they are asked for."""
 
+import gc
 import threading
 
 import pytest
@@ -28,3 +29,16 @@ async def test_the_loop_serves_others_during_a_long_computation():
     async with turns() as found:
         await computed(compute, long=True)
     assert found.longest < found.whole / 4
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+async def test_a_long_computation_is_not_interrupted_by_searches_for_cycles(enabled: bool):
+    (gc.enable if enabled else gc.disable)()
+    try:
+        assert not await computed(gc.isenabled, long=True)
+        assert gc.isenabled() is enabled
+        with pytest.raises(ZeroDivisionError):
+            await computed(lambda: 1 // 0, long=True)
+        assert gc.isenabled() is enabled
+    finally:
+        gc.enable()
