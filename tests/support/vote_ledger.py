@@ -104,6 +104,8 @@ class VoteLedger:
                 self.announced.discard(name)
                 self.ended.add(name)
                 self.lives[name] = self.lives.get(name, 1) + 1
+            else:  # it never concerned this VM, so the bridge does not remember it
+                self.past.pop((name, self.life(name)), None)
         for name, event in shown.items():
             known = self.view.get(name, event)
             status = "Started" if known.status == "Started" else event.status

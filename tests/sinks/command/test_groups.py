@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from typing import Any
 
 import pytest
@@ -38,6 +39,10 @@ def test_a_group_ends_with_all_that_is_in_it(at_once):
         POSIX.end(leader.pid, at_once=at_once)
         assert leader.wait(10) == (-9 if at_once else -15)
         assert leader.stdout.read() == b""
+    for _ in range(1000):  # the killed children may not be gone yet
+        if not POSIX.lives(leader.pid):
+            break
+        time.sleep(0.01)
     assert not POSIX.lives(leader.pid)
     POSIX.end(leader.pid, at_once=True)
 
