@@ -11,7 +11,7 @@ from bridge.core.cloudevent import CloudEvent
 from bridge.delivery.results import began, given_up
 from bridge.delivery.rules import notice_left, wanted
 from bridge.journal import Journal, Row, Settlement
-from bridge.journal.cursors import backlog
+from bridge.journal.cursors import announced, overtaken, waits
 from bridge.plugins import Format, SinkSettings, open_format
 from bridge.runtime.status import SinkStatus
 
@@ -49,7 +49,7 @@ class Outgoing:
 
     async def most_urgent(self) -> CloudEvent | None:
         """Of what waits, the CloudEvent with the least notice; older rows of its key go first."""
-        waiting = await self.journal.run(lambda store: store.announced(self.name, _NEWEST))
+        waiting = await self.journal.run(lambda store: announced(store, self.name, _NEWEST))
         now = time.time()
         left = [
             (notice, event)
@@ -63,7 +63,7 @@ class Outgoing:
             return Settlement(row.event.id, "filtered", tried=False)
         if self.settings.stale == "skip" and row.event.is_transition:
             late = await self.journal.run(
-                lambda store: store.overtaken(self.name, row.event.key, row.seq)
+                lambda store: overtaken(store, self.name, row.event.key, row.seq)
             )
             return Settlement(row.event.id, "overtaken", tried=False) if late else None
         return None
@@ -117,7 +117,7 @@ class Outgoing:
         """Wait until nothing is left for this sink, or until it has stopped."""
         while True:
             self._progress.clear()
-            left = await self.journal.run(lambda store: backlog(store, self.name))
-            if not left.waiting or self.status.state == "stopped":
+            left = await self.journal.run(lambda store: waits(store, self.name))
+            if not left or self.status.state == "stopped":
                 return
             await self._progress.wait()

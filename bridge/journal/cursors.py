@@ -4,8 +4,12 @@ import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from bridge.core.cloudevent import CloudEvent, full_type
 from bridge.core.ids import safe_id
 from bridge.journal.store import Store, newest
+
+_UNSETTLED = """FROM outbox o LEFT JOIN delivery d ON d.sink = :sink AND d.seq = o.seq
+    WHERE o.seq > (SELECT low FROM sink WHERE name = :sink) AND d.how IS NULL"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +99,33 @@ def replay_sink(db: sqlite3.Connection, sink: str) -> None:
     db.execute("UPDATE sink SET low = 0 WHERE name = ?", (sink,))
 
 
+def waits(store: Store, sink: str) -> bool:
+    """Whether anything waits for the sink."""
+    sql = "SELECT 1 FROM head WHERE sink = ? LIMIT 1"
+    return store.connection.execute(sql, (sink,)).fetchone() is not None
+
+
+def announced(store: Store, sink: str, limit: int) -> list[CloudEvent]:
+    """The newest waiting CloudEvents that announce what Azure will do, and when."""
+    sql = f"""SELECT o.id, o.type, o.key, o.body {_UNSETTLED}
+        AND o.type IN (:new, :changed) ORDER BY o.seq DESC LIMIT :limit"""
+    types = {"new": full_type("scheduled"), "changed": full_type("updated")}
+    rows = store.connection.execute(sql, {"sink": sink, "limit": limit, **types})
+    return [CloudEvent(*row) for row in rows]
+
+
+def overtaken(store: Store, sink: str, key: str, seq: int) -> bool:
+    """Whether a later state also waits for this sink; the result of an approval is no state."""
+    sql = f"""SELECT 1 {_UNSETTLED} AND o.key = :key AND o.seq > :seq
+        AND o.type NOT GLOB :other LIMIT 1"""
+    values = {"sink": sink, "key": key, "seq": seq, "other": "azure.*.approval.*"}
+    return store.connection.execute(sql, values).fetchone() is not None
+
+
 def backlog(store: Store, sink: str) -> Backlog:
     read = store.connection.execute
     waiting, oldest = read(
-        """SELECT COUNT(*), MIN(o.recorded) FROM outbox o
-        LEFT JOIN delivery d ON d.sink = :sink AND d.seq = o.seq
-        WHERE o.seq > (SELECT low FROM sink WHERE name = :sink) AND d.how IS NULL""",
-        {"sink": sink},
+        f"SELECT COUNT(*), MIN(o.recorded) {_UNSETTLED}", {"sink": sink}
     ).fetchone()
     by_outcome = dict(
         read("SELECT how, COUNT(*) FROM delivery WHERE sink = ? GROUP BY how", (sink,)).fetchall()

@@ -61,6 +61,33 @@ def _accounts() -> Iterator[str]:
             FROM {table} t WHERE {owner.format(row="t")} = owner);"""
 
 
+_HEADS = """INSERT INTO head SELECT name, MIN(o.seq), key FROM sink JOIN outbox o ON o.seq > low
+    LEFT JOIN delivery d ON d.sink = name AND d.seq = o.seq WHERE how IS NULL {0} GROUP BY 1, 3;"""
+_NEXT_HEAD = """INSERT INTO head SELECT * FROM (SELECT sink, (SELECT o.seq FROM outbox o
+    LEFT JOIN delivery d ON d.sink = h.sink AND d.seq = o.seq
+    WHERE o.key = h.key AND o.seq > h.seq AND d.how IS NULL ORDER BY o.seq LIMIT 1) next, key
+    FROM head h WHERE {0}) WHERE next NOT NULL; DELETE FROM head WHERE {0};"""
+
+
+def _heads() -> Iterator[str]:
+    """SQL that keeps `head` up to date. To make settled rows wait again, write `low` as well."""
+    anew = f"DELETE FROM head WHERE sink = NEW.name; {_HEADS.format('AND name = NEW.name')}"
+    done = _NEXT_HEAD.format("sink = NEW.sink AND seq = NEW.seq")
+    lost = _NEXT_HEAD.format("sink IN (SELECT name FROM sink) AND seq = OLD.seq")
+    new = """INSERT INTO head SELECT name, NEW.seq, NEW.key FROM sink WHERE low < NEW.seq
+        AND NOT EXISTS (SELECT 1 FROM head WHERE sink = name AND key = NEW.key);"""
+    for name, event, body in (
+        ("added", "INSERT ON outbox", new),
+        ("lost", "DELETE ON outbox", lost),
+        ("settled", "INSERT ON delivery WHEN NEW.how NOT NULL", done),
+        ("retried", "UPDATE ON delivery WHEN NEW.how NOT NULL", done),
+        ("begun", "INSERT ON sink", anew),
+        ("repeated", "UPDATE OF low ON sink WHEN NEW.low <= OLD.low", anew),
+        ("ended", "DELETE ON sink", "DELETE FROM head WHERE sink = OLD.name;"),
+    ):
+        yield f"CREATE TRIGGER head_{name} AFTER {event} BEGIN {body} END;"
+
+
 _MIGRATIONS = {
     1: """
     CREATE TABLE meta(name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -127,10 +154,7 @@ _MIGRATIONS = {
     -- When this journal was begun: if something older comes again, it cannot know.
     INSERT OR IGNORE INTO meta VALUES ('born', strftime('%Y-%m-%dT%H:%M:%f+00:00', 'now'));
     CREATE TABLE reminded(
-        event TEXT NOT NULL,
-        life INTEGER NOT NULL,
-        reminder TEXT NOT NULL,
-        at REAL NOT NULL,
+        event TEXT NOT NULL, life INTEGER NOT NULL, reminder TEXT NOT NULL, at REAL NOT NULL,
         PRIMARY KEY (event, life, reminder)
     ) WITHOUT ROWID;
     """,
@@ -147,10 +171,7 @@ _MIGRATIONS = {
     CREATE TABLE announced(id INTEGER PRIMARY KEY, body TEXT NOT NULL UNIQUE);
     -- In place of approval_key: the hash of each message's key, whatever its length.
     CREATE TABLE message_key(
-        key BLOB NOT NULL,
-        event TEXT NOT NULL,
-        verified INTEGER NOT NULL,
-        at REAL NOT NULL,
+        key BLOB NOT NULL, event TEXT NOT NULL, verified INTEGER NOT NULL, at REAL NOT NULL,
         PRIMARY KEY (key, event)
     ) WITHOUT ROWID;
     -- Which CloudEvents in the outbox are about votes of unverified senders.
@@ -163,6 +184,9 @@ _MIGRATIONS = {
     INSERT INTO space
         VALUES ('verified', 0), ('unverified', 0), ('unverified_keys', 0), ('outcomes', 0);
     {" ".join(_accounts())}
+    -- For each sink and key, the oldest row that the sink has not settled: what it may get next.
+    CREATE TABLE head(sink TEXT, seq INTEGER, key TEXT, PRIMARY KEY (sink, seq)) WITHOUT ROWID;
+    CREATE INDEX head_key ON head(sink, key); {_HEADS.format("")} {" ".join(_heads())}
     """,
 }
 

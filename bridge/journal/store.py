@@ -5,6 +5,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any, TypeVar
 
 from bridge.core.cloudevent import CloudEvent, full_type
@@ -16,11 +17,6 @@ Then = Callable[[sqlite3.Connection], object]
 """What else a transaction writes."""
 
 _ON_VOTES = frozenset(full_type(kind) for kind in ("approval.recorded", "approval.refused"))
-_UNSETTLED = """
-    SELECT o.seq, o.key FROM outbox o
-    LEFT JOIN delivery d ON d.sink = :sink AND d.seq = o.seq
-    WHERE o.seq > (SELECT low FROM sink WHERE name = :sink) AND d.how IS NULL
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,27 +176,22 @@ class Store:
         )
 
     def unsettled(
-        self, sink: str, limit: int, blocked: frozenset[str], only: str | None = None
+        self,
+        sink: str,
+        limit: int,
+        blocked: frozenset[str],
+        only: str | None = None,
+        after: int = 0,
     ) -> list[Row]:
-        """For each key, the oldest row that the sink has not settled, except for blocked keys."""
-        seen = set(blocked)
-        picked: list[int] = []
-        sql = f"{_UNSETTLED} {'AND o.key = :only' if only else ''} ORDER BY o.seq"
-        for seq, key in self.connection.execute(sql, {"sink": sink, "only": only}):
-            if key in seen:
-                continue
-            seen.add(key)
-            picked.append(seq)
-            if len(picked) >= limit:
-                break
-        return [self._row(sink, seq) for seq in picked]
+        """For each key the oldest row that the sink has not settled, if it comes after row *after*.
 
-    def announced(self, sink: str, limit: int) -> list[CloudEvent]:
-        """The newest waiting CloudEvents that announce what Azure will do, and when."""
-        sql = f"{_UNSETTLED} AND o.type IN (:new, :changed) ORDER BY o.seq DESC LIMIT :limit"
-        types = {"new": full_type("scheduled"), "changed": full_type("updated")}
-        rows = self.connection.execute(sql, {"sink": sink, "limit": limit, **types}).fetchall()
-        return [self._row(sink, seq).event for seq, _ in rows]
+        The cost does not depend on how many rows wait or are settled, only on the blocked keys.
+        """
+        one = "AND key = :only" if only else ""
+        sql = f"SELECT seq, key FROM head WHERE sink = :sink AND seq > :after {one} ORDER BY seq"
+        heads = self.connection.execute(sql, {"sink": sink, "after": after, "only": only})
+        free = (seq for seq, key in heads if key not in blocked)
+        return [self._row(sink, seq) for seq in list(islice(free, limit))]
 
     def _row(self, sink: str, seq: int) -> Row:
         found = self.connection.execute(
@@ -209,12 +200,6 @@ class Store:
             (sink, seq),
         ).fetchone()
         return Row(seq, CloudEvent(*found[:4]), found[4], found[5] or 0, found[6])
-
-    def overtaken(self, sink: str, key: str, seq: int) -> bool:
-        """Whether a later state also waits for this sink; the result of an approval is no state."""
-        sql = f"{_UNSETTLED} AND o.key = :key AND o.seq > :seq AND o.type NOT GLOB :other LIMIT 1"
-        values = {"sink": sink, "key": key, "seq": seq, "other": "azure.*.approval.*"}
-        return self.connection.execute(sql, values).fetchone() is not None
 
     def settle(self, sink: str, verdicts: Sequence[Settlement], now: float) -> None:
         """Record attempts and outcomes, and move the low-water mark up as far as possible.
@@ -239,9 +224,9 @@ class Store:
 
     @staticmethod
     def _advance(db: sqlite3.Connection, sink: str) -> None:
-        first = db.execute(f"{_UNSETTLED} ORDER BY o.seq LIMIT 1", {"sink": sink}).fetchone()
-        low = first[0] - 1 if first else newest(db)
-        db.execute("UPDATE sink SET low = MAX(low, ?) WHERE name = ?", (low, sink))
+        first = db.execute("SELECT MIN(seq) FROM head WHERE sink = ?", (sink,)).fetchone()[0]
+        low = newest(db) if first is None else first - 1
+        db.execute("UPDATE sink SET low = ?1 WHERE name = ?2 AND low < ?1", (low, sink))
 
 
 def is_of_unverified(event: CloudEvent) -> bool:

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 from support.journal_tools import (
     NOW,
@@ -13,14 +15,17 @@ from support.journal_tools import (
 from bridge.core.ids import safe_id
 from bridge.journal.cursors import (
     Backlog,
+    announced,
     backlog,
     dead_letter,
     dead_letters,
     drop_letter,
+    overtaken,
     register,
     replay_letter,
     replay_sink,
     replayable,
+    waits,
 )
 from bridge.journal.store import Settlement, Store
 
@@ -167,3 +172,40 @@ def test_a_dropped_dead_letter_stays_settled(store: Store):
     drop_letter(store.connection, dead_letters(store)[0])
     assert dead_letters(store) == []
     assert everything(store, "sink") == []
+
+
+def test_what_waits_and_announces_something_is_found_newest_first(store: Store):
+    register(store, ["sink"], NOW)
+    outcome = replace(about("B", 2), type="azure.scheduledevents.approval.recorded.v1")
+    store.append([about("A", 1), about("B", 1), outcome, about("C", 1)], NOW)
+    store.settle("sink", delivered("A/1"), NOW)
+    assert [event.id for event in announced(store, "sink", 10)] == ["C/1", "B/1"]
+    assert [event.id for event in announced(store, "sink", 1)] == ["C/1"]
+
+
+def test_a_row_is_overtaken_by_a_later_one_of_its_key_that_waits_too(store: Store):
+    register(store, ["sink"], NOW)
+    store.append([about("A", 1), about("B", 1), about("A", 2)], NOW)
+    first, other, later = (1, 2, 3)
+    assert overtaken(store, "sink", "A", first)
+    assert not overtaken(store, "sink", "B", other)
+    assert not overtaken(store, "sink", "A", later)
+    store.settle("sink", delivered("A/2"), NOW)
+    assert not overtaken(store, "sink", "A", first)
+
+
+def test_the_outcome_of_an_approval_overtakes_nothing(store: Store):
+    register(store, ["sink"], NOW)
+    outcome = replace(about("A", 2), type="azure.scheduledevents.approval.recorded.v1")
+    store.append([about("A", 1), outcome], NOW)
+    assert not overtaken(store, "sink", "A", 1)
+
+
+def test_something_waits_until_all_is_settled(store: Store):
+    register(store, ["sink", "other"], NOW)
+    assert not waits(store, "sink")
+    store.append([about("A", 1), about("A", 2)], NOW)
+    store.settle("sink", delivered("A/1"), NOW)
+    assert waits(store, "sink")
+    store.settle("sink", dead("A/2"), NOW)
+    assert (waits(store, "sink"), waits(store, "other")) == (False, True)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from support.ballots import cast
 from support.cloudevents import make
+from support.journal_tools import offered
 from support.world import EVENT_ID, NOON
 
 from bridge.journal import schema
@@ -118,6 +119,22 @@ def test_the_keys_of_an_earlier_version_are_recognized(path, monkeypatch):
     assert [len(row[0]) for row in store.connection.execute("SELECT key FROM message_key")] == [
         16
     ] * 3
+    store.close()
+
+
+def test_what_waits_in_a_journal_of_an_earlier_version_is_still_delivered(path, monkeypatch):
+    monkeypatch.setattr(schema, "VERSION", 5)
+    connection = connect_file(path)
+    connection.executemany("INSERT INTO sink VALUES (?, ?, NULL)", [("behind", 0), ("ahead", 2)])
+    sql = "INSERT INTO outbox(id, type, key, recorded, body) VALUES (?, 'type', ?, 1, '{}')"
+    connection.executemany(sql, [("A/1", "A"), ("B/1", "B"), ("A/2", "A"), ("C/1", "C")])
+    done = "INSERT INTO delivery(sink, seq, how) VALUES ('behind', ?, ?)"
+    connection.executemany(done, [(1, "delivered"), (2, None)])
+    connection.close()
+    monkeypatch.undo()
+    store = Store(connect_file(path))
+    assert offered(store, "behind") == ["B/1", "A/2", "C/1"]
+    assert offered(store, "ahead") == ["A/2", "C/1"]
     store.close()
 
 

@@ -1,4 +1,3 @@
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -146,14 +145,6 @@ def test_one_key_is_offered_alone(store: Store, sink: str):
     assert store.unsettled(sink, 10, frozenset("B"), "B") == []
 
 
-def test_what_waits_and_announces_something_is_found_newest_first(store: Store, sink: str):
-    outcome = replace(about("B", 2), type="azure.scheduledevents.approval.recorded.v1")
-    store.append([about("A", 1), about("B", 1), outcome, about("C", 1)], NOW)
-    store.settle(sink, delivered("A/1"), NOW)
-    assert [event.id for event in store.announced(sink, 10)] == ["C/1", "B/1"]
-    assert [event.id for event in store.announced(sink, 1)] == ["C/1"]
-
-
 def test_only_the_oldest_row_of_each_key_is_offered(store: Store, sink: str):
     store.append([about("A", 1), about("B", 1), about("A", 2), about("B", 2)], NOW)
     assert offered(store, sink) == ["A/1", "B/1"]
@@ -250,22 +241,6 @@ def test_numbers_of_deleted_rows_are_not_reused(store: Store, sink: str):
     store.connection.execute("DELETE FROM outbox")
     store.append([about("B")], NOW)
     assert offered(store, sink) == ["B/1"]
-
-
-def test_a_row_is_overtaken_by_a_later_one_of_its_key_that_waits_too(store: Store, sink: str):
-    store.append([about("A", 1), about("B", 1), about("A", 2)], NOW)
-    first, other, later = (1, 2, 3)
-    assert store.overtaken(sink, "A", first)
-    assert not store.overtaken(sink, "B", other)
-    assert not store.overtaken(sink, "A", later)
-    store.settle(sink, delivered("A/2"), NOW)
-    assert not store.overtaken(sink, "A", first)
-
-
-def test_the_outcome_of_an_approval_overtakes_nothing(store: Store, sink: str):
-    outcome = replace(about("A", 2), type="azure.scheduledevents.approval.recorded.v1")
-    store.append([about("A", 1), outcome], NOW)
-    assert not store.overtaken(sink, "A", 1)
 
 
 def test_times_of_ends_come_back_in_utc(store: Store):

@@ -12,7 +12,7 @@ from typing import Any
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from support.journal_tools import about, everything, forbid_writing, recorded, tracking
+from support.journal_tools import about, everything, forbid_writing, offered, recorded, tracking
 from support.world import NOON
 
 from bridge.core.cloudevent import CloudEvent
@@ -186,6 +186,14 @@ class Outbox(RuleBasedStateMachine):
         for sink in self.configured:
             left = self.do(self.journal.run(partial(everything, sink=sink)))
             assert left == self.waiting[sink]
+
+    @invariant()
+    def each_sink_may_get_the_oldest_of_each_key_next(self) -> None:
+        for sink, waiting in self.waiting.items():
+            oldest: dict[str, str] = {}
+            for name in waiting:
+                oldest.setdefault(self.rows[name][0], name)
+            assert self.do(self.journal.run(partial(offered, sink=sink))) == list(oldest.values())
 
     @precondition(lambda self: not self.troubled)
     @invariant()
