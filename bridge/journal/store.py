@@ -1,7 +1,7 @@
 """The state and the outbox in SQL: every public method that writes uses one transaction."""
 
 import sqlite3
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -47,6 +47,7 @@ class Store:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
         self._readings: dict[object, tuple[int, Any]] = {}
+        self._written: State | None = None
 
     def close(self) -> None:
         self.connection.close()
@@ -124,10 +125,13 @@ class Store:
         self, state: State, events: Iterable[CloudEvent], now: float, **meta: str | None
     ) -> int:
         """Commit the document and its CloudEvents together; from here on, nothing is lost."""
+        before, self._written = self._written, None
         with self.transaction() as db:
-            self._write_state(db, state)
+            self._write_state(db, before, state)
             self._write_meta(db, meta)
-            return self.add(db, events, now)
+            new = self.add(db, events, now)
+        self._written = state
+        return new
 
     def append(self, events: Iterable[CloudEvent], now: float, then: Then | None = None) -> int:
         """Record CloudEvents that do not come from a document; return how many were new.
@@ -153,16 +157,25 @@ class Store:
             count += done.rowcount
         return count
 
-    def _write_state(self, db: sqlite3.Connection, state: State) -> None:
-        db.execute("DELETE FROM tracked")
-        db.execute("DELETE FROM ended")
+    def _write_state(self, db: sqlite3.Connection, before: State | None, state: State) -> None:
+        """Write what differs from *before*, which this store has written; None: write it all."""
+        if before is None:
+            before = State()
+            db.execute("DELETE FROM tracked")
+            db.execute("DELETE FROM ended")
+        for table, old, new in (
+            ("tracked", before.tracked, state.tracked),
+            ("ended", before.ended, state.ended),
+        ):
+            gone = [(key,) for key in old.keys() - new.keys()]
+            db.executemany(f"DELETE FROM {table} WHERE key = ?", gone)
         db.executemany(
-            "INSERT INTO tracked VALUES (?, ?)",
-            [(key, encode_tracked(known)) for key, known in state.tracked.items()],
+            "INSERT OR REPLACE INTO tracked VALUES (?, ?)",
+            [(key, encode_tracked(one)) for key, one in _changed(before.tracked, state.tracked)],
         )
         db.executemany(
-            "INSERT INTO ended VALUES (?, ?, ?)",
-            [(key, end.life, end.at.timestamp()) for key, end in state.ended.items()],
+            "INSERT OR REPLACE INTO ended VALUES (?, ?, ?)",
+            [(key, e.life, e.at.timestamp()) for key, e in _changed(before.ended, state.ended)],
         )
         mark = "s" if isinstance(state.incarnation, str) else ""
         self._write_meta(
@@ -227,6 +240,11 @@ class Store:
         first = db.execute("SELECT MIN(seq) FROM head WHERE sink = ?", (sink,)).fetchone()[0]
         low = newest(db) if first is None else first - 1
         db.execute("UPDATE sink SET low = ?1 WHERE name = ?2 AND low < ?1", (low, sink))
+
+
+def _changed(before: Mapping[str, T], after: Mapping[str, T]) -> list[tuple[str, T]]:
+    """What is new or different; most of it is the same object, which is quick to compare."""
+    return [(k, v) for k, v in after.items() if (old := before.get(k)) is not v and old != v]
 
 
 def is_of_unverified(event: CloudEvent) -> bool:

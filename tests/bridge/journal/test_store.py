@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -246,3 +247,26 @@ def test_numbers_of_deleted_rows_are_not_reused(store: Store, sink: str):
 def test_times_of_ends_come_back_in_utc(store: Store):
     store.commit(State(ended={"A": Ended(2, datetime(2026, 1, 1, tzinfo=UTC))}), [], NOW)
     assert store.load().ended["A"] == Ended(2, datetime(2026, 1, 1, tzinfo=UTC))
+
+
+def test_a_commit_that_breaks_off_changes_nothing_and_the_next_one_misses_nothing(store: Store):
+    def breaks_off():
+        yield about("C", 1)
+        raise OSError("in the middle")
+
+    first, later = tracking("A", "B"), replace(tracking("B", "C"), ended={"A": Ended(1, NOON)})
+    store.commit(first, [], NOW)
+    with pytest.raises(OSError, match="in the middle"):
+        store.commit(later, breaks_off(), NOW)
+    assert (store.load(), recorded(store)) == (first, [])
+    last = replace(later, ended={})
+    store.commit(last, [about("C", 1)], NOW)
+    assert (store.load(), recorded(store)) == (last, ["C/1"])
+
+
+def test_a_store_that_has_not_written_the_state_replaces_it(store: Store, tmp_path):
+    store.commit(tracking("A", "B"), [], NOW)
+    other = open_store(tmp_path / "journal.db")
+    other.commit(tracking("B"), [], NOW)
+    assert other.load() == tracking("B")
+    other.close()

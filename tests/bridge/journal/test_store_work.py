@@ -1,11 +1,15 @@
 """What the journal costs does not grow with what is in it."""
 
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from support.journal_tools import NOW, about, delivered, open_store
+from support.journal_tools import NOW, about, delivered, open_store, tracking
 from support.journal_work import Work, counted
+from support.world import NOON
 
+from bridge.core.state import Ended, State
 from bridge.journal.cursors import register
 from bridge.journal.store import Store
 
@@ -48,3 +52,34 @@ def test_a_batch_costs_the_same_however_many_rows_behind_a_stuck_one_are_settled
     first, *_, last = [one_batch(store, blocked=1) for _ in range(MANY // BATCH - 1)]
     store.close()
     assert last.steps <= first.steps * 1.1
+
+
+def remembered(count: int) -> State:
+    """So many events are pending, and ten times as many have ended."""
+    keys = [f"K{n}" for n in range(count)]
+    ended = {f"{key}/{n}": Ended(1, NOON) for key in keys for n in range(10)}
+    return replace(tracking(*keys), ended=ended)
+
+
+def one_change(folder: Path, count: int) -> Work:
+    """One event moves, one is new, and one ends."""
+    folder.mkdir()
+    store = open_store(folder / "journal.db")
+    before = remembered(count)
+    store.commit(before, [], NOW)
+    moved = replace(before.tracked["K1"], missing_since=NOON)
+    tracked = {**before.tracked, "K1": moved, **tracking("NEW").tracked}
+    del tracked["K2"]
+    ended = {**before.ended, "K2": Ended(1, NOON)}
+    after = replace(before, tracked=tracked, ended=ended, last_good=NOON + timedelta(1))
+    with counted(store) as work:
+        store.commit(after, [about("NEW")], NOW)
+    assert store.load() == after
+    store.close()
+    return work
+
+
+def test_a_change_costs_the_same_however_many_events_are_known(tmp_path):
+    few, many = (one_change(tmp_path / str(count), count) for count in (10, 500))
+    assert (many.statements, many.written) == (few.statements, few.written)
+    assert many.steps <= few.steps * 1.1
