@@ -120,8 +120,8 @@ def around_settle(number: int) -> None:
             die()
 
     @contextmanager
-    def dying(self: Store) -> Generator[Any]:
-        with transaction(self) as db:
+    def dying(self: Store, **how: Any) -> Generator[Any]:
+        with transaction(self, **how) as db:
             yield db
             die()
 
