@@ -34,7 +34,7 @@ async def test_thousands_of_events_that_come_stay_and_go_do_not_hold_up_the_loop
         service = Service(incarnation, *events)
         async with turns() as found:
             await bridge.poller.poll(service)
-        assert found.longest < found.whole / 4
+        assert found.longest < found.whole / 2
     assert bridge.status.transitions.pop("scheduled") == MANY
     assert list(bridge.status.transitions.values()) == [MANY]
 
@@ -45,7 +45,7 @@ async def test_the_snapshot_of_thousands_of_events_does_not_hold_up_the_loop(bri
     bridge.poller._snapshot_due = 0.0
     async with turns() as found:
         await bridge.poller.poll(service)
-    assert found.longest < found.whole / 4
+    assert found.longest < found.whole / 2
 
 
 async def test_five_thousand_events_of_the_simulator_are_all_announced(tmp_path):
