@@ -76,7 +76,7 @@ async def test_an_outage_and_its_end_are_published_once_even_across_a_kill(tmp_p
 async def test_the_flaky_scenario_from_end_to_end(tmp_path: Path):
     """A hundred times faster: many faults wait for a number of requests."""
     async with stage(
-        tmp_path, "flaky", speed=100, quick=True, source={"degraded_after": "1s"}
+        tmp_path, "flaky", speed=60, quick=True, source={"degraded_after": "1s"}
     ) as at:
         await at.start(faults={"jitter": 0, "backoff": 0.3})
         await at.simulator.done()

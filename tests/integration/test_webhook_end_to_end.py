@@ -132,7 +132,7 @@ async def test_an_eviction_arrives_although_the_receiver_asks_for_an_hour_and_a_
 ):
     async with receiving() as receiver, posting(tmp_path, receiver) as at:
         receiver.answers += [says(429, Retry_After="3600"), says(429, Retry_After="3600")]
-        made = at.world.create(name="evicted", type="Preempt", notice="15s")
+        made = at.world.create(name="evicted", type="Preempt", notice="24s")
         await at.until(lambda: len(receiver.answers) == 1, "the first refusal")
         await at.kill()
         await at.start()

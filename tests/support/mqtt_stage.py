@@ -29,14 +29,15 @@ def approvals_topic(root: str) -> str:
 async def mqtt_stage(
     folder: Path, broker: Address, root: str, **more: Any
 ) -> AsyncGenerator[Stage]:
-    """One sink `plant`, and approvals by its connection; *more* are keys of the sink."""
+    """One sink `plant`, and approvals by its connection; *more* are keys of the sink.
+
+    Tests share the server and the VM's id. A client id of its own keeps a test from the session of
+    another one.
+    """
+    source = {"sink": "plant", "topic": approvals_topic(root), "trust": "transport"}
     config: Json = {
         "sinks": {"plant": mqtt_sink(broker, root, **more)},
-        "approvals": {
-            "from": {
-                "plant": {"sink": "plant", "topic": approvals_topic(root), "trust": "transport"}
-            }
-        },
+        "approvals": {"from": {"plant": {**source, "client_id": f"approvals-{root}"}}},
     }
     async with stage(folder, **config, stop_grace="5s") as made:
         yield made

@@ -42,7 +42,7 @@ async def rehearse(config: str, azure: str) -> tuple[dict[str, Any], list[str]]:
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX")
 async def test_the_loop_runs_on_one_machine_and_ctrl_c_ends_it():
     process = await asyncio.create_subprocess_exec(
-        SEB, "demo", "--speed", "120",
+        SEB, "demo", "--speed", "60",
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip
     assert process.stdout is not None
