@@ -69,6 +69,7 @@ class Store:
         finally:
             if not keeps_state:
                 self._readings.clear()
+                self._written = None
 
     def cached(self, read: Callable[["Store"], T]) -> T:
         """What *read* makes of the state; it reads again only after a commit that may change it."""
@@ -125,9 +126,8 @@ class Store:
         self, state: State, events: Iterable[CloudEvent], now: float, **meta: str | None
     ) -> int:
         """Commit the document and its CloudEvents together; from here on, nothing is lost."""
-        before, self._written = self._written, None
         with self.transaction() as db:
-            self._write_state(db, before, state)
+            self._write_state(db, self._written, state)
             self._write_meta(db, meta)
             new = self.add(db, events, now)
         self._written = state

@@ -46,7 +46,7 @@ def write_address(state_dir: Path, address: HttpAddress) -> None:
         new.unlink(missing_ok=True)
         with new.open("x", encoding="ascii") as file:
             json.dump(said, file)
-        new.chmod(0o644)  # whoever may enter the directory may read where the bridge is
+        new.chmod(0o644)  # the directory decides who can read it
         new.replace(state_dir / FILE)
 
 

@@ -1,4 +1,4 @@
-"""Blocking calls one after the other, whoever waits for them."""
+"""Blocking calls, one after the other, for several callers."""
 
 import asyncio
 import threading

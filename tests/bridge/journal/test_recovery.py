@@ -210,6 +210,15 @@ def test_events_that_only_the_file_tracks_wait_for_the_next_poll(file, stand_in_
     assert set(file.load().tracked) == {"A", "B", "C"}
 
 
+def test_what_came_in_memory_and_ends_later_leaves_the_file(file, stand_in_for):
+    file.commit(tracking("A"), [], NOW)
+    spare = stand_in_for(file)
+    spare.commit(tracking("A", "B"), [], NOW)
+    merge(spare, file)
+    file.commit(tracking("A"), [], NOW)
+    assert set(file.load().tracked) == {"A"}
+
+
 def test_lives_never_go_down(file, stand_in_for):
     file.commit(State(ended={"A": Ended(3, NOON)}), [], NOW)
     spare = stand_in_for(None)
