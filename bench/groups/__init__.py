@@ -1,0 +1,1 @@
+"""The groups of figures: one module each, with `async def figures() -> list[Figure]`."""

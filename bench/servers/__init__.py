@@ -1,0 +1,1 @@
+"""What the bridge and the baselines talk to: an endpoint, receivers and brokers on loopback."""
