@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from math import inf
 
 from bridge.common.supervise import backoff
-from bridge.core.cloudevent import CloudEvent
 from bridge.delivery.rules import (
     MOST,
     asked_wait,
@@ -82,7 +81,7 @@ class Pause:
         return self.clock() < self._asked_until
 
     def begin(
-        self, problem: Unavailable, failures: int = 0, *, first: float = 0.5, most: float = MOST
+        self, problem: Unavailable, failures: int = 0, first: float = 0.5, most: float = MOST
     ) -> None:
         """Wait after *problem*; without *failures* only for as long as the receiver asks."""
         self._since, self._at, self._drawn = self.clock(), self.wall(), self.draw()
@@ -90,17 +89,15 @@ class Pause:
         if asked := asked_wait(problem):
             self._asked_until = self._since + asked
 
-    def left(self, urgent: CloudEvent | None) -> float:
-        """Seconds until the sink may try again, if *urgent* has the least notice."""
-        notice = self._notice(urgent)
+    def left(self, start: float | None) -> float:
+        """Seconds until the sink may try again; *start* is when Azure starts the next event."""
+        notice = self._notice(start)
         wait = max(self._asked_until - self._since, self._backoff(notice))
         return self._since + min(wait, longest_wait(notice)) - self.clock()
 
-    def _notice(self, urgent: CloudEvent | None) -> float | None:
+    def _notice(self, start: float | None) -> float | None:
         """The notice as it was at the failure, so that the wait does not shrink with time."""
-        if urgent is None or notice_left(urgent, self.wall()) is None:
-            return None
-        return notice_left(urgent, self._at)
+        return None if notice_left(start, self.wall()) is None else notice_left(start, self._at)
 
     def _backoff(self, notice: float | None) -> float:
         if not self._failures:
@@ -108,8 +105,8 @@ class Pause:
         most = min(self._most, longest_backoff(notice))
         return backoff(self._failures, first=self._first, most=most, rng=lambda: self._drawn)
 
-    def entered(self) -> None:
-        """The sink could be entered: wait only for what the receiver asked for."""
+    def recovered(self) -> None:
+        """The sink could be entered, or took a row: wait only for what the receiver asked for."""
         self._failures = 0
 
     def release(self) -> None:

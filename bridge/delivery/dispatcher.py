@@ -10,7 +10,8 @@ from typing import Any
 
 from bridge.common.supervise import attempt, heard
 from bridge.delivery.backoff import Pause, Waits
-from bridge.delivery.outbox import Outgoing
+from bridge.delivery.outage import SinkOutage
+from bridge.delivery.outbox import Outgoing, Urgent
 from bridge.delivery.results import Broken, failures, first_gone, verdict
 from bridge.delivery.rules import asked_wait, attempt_timeout, checked, shortest_notice
 from bridge.delivery.vote_on_success import CastVote, cast, no_vote
@@ -20,8 +21,6 @@ from bridge.runtime.status import SinkState, SinkStatus
 
 log = logging.getLogger(__name__)
 
-BREATH = 1.0
-"""The longest pause before a sink reconnects because a whole batch failed."""
 _LEVELS = {"unavailable": logging.WARNING, "stopped": logging.ERROR}
 
 
@@ -50,17 +49,18 @@ class Dispatcher:
     status: SinkStatus
     vote: CastVote = no_vote
     outgoing: Outgoing = field(init=False)
-    _limit: int = field(init=False)
+    _outage: SinkOutage = field(init=False)
     _waits: Waits = field(default_factory=Waits)
     _pause: Pause = field(default_factory=Pause)
+    _idle: float | None = None
+    """Seconds until something may be sent that waits already; None: nothing waits."""
     _entries_failed: int = 0
-    _breaks: int = 0
     _busy: asyncio.Lock = field(default_factory=asyncio.Lock)
     _entered: Place = field(default_factory=Place)
 
     def __post_init__(self) -> None:
         self.outgoing = Outgoing(self.name, self.settings, self.journal, self.status)
-        self._limit = self.settings.largest_batch
+        self._outage = SinkOutage(self.settings.largest_batch)
 
     async def run(self) -> None:
         """Connect the sink, send until it must reconnect, and repeat."""
@@ -84,8 +84,8 @@ class Dispatcher:
         """Do not enter the sink yet; what arrives meanwhile may have less notice than the rest."""
         while self._pause.left(None) > 0:
             news.clear()
-            left = self._pause.left(await self.outgoing.most_urgent())
-            if left <= 0:
+            left = self._pause.left(_start(await self.outgoing.most_urgent()))
+            if left <= 0 or (not self._entries_failed and await self._new()):
                 return
             await heard(news, left)
 
@@ -96,7 +96,6 @@ class Dispatcher:
         if isinstance(send, Unavailable):
             await self._not_entered(send)
             return
-        self._pause.entered()
         self._reached()
         await self._pump(send, news, loss)
 
@@ -104,6 +103,8 @@ class Dispatcher:
         """The sink is entered. That proves a connection, or that its receiver is there to try."""
         if self._entries_failed or self.status.state == "untried":
             self._change("connected" if self.settings.connects else "untried", None)
+        if self._entries_failed:
+            self._pause.recovered()
         self._entries_failed = 0
 
     async def _enter(self, stack: AsyncExitStack, loss: Loss) -> Send:
@@ -145,7 +146,7 @@ class Dispatcher:
         while not self.stopped:
             news.clear()
             if loss.problem is not None:
-                self._lose(loss.problem)
+                await self._lose(loss.problem)
                 return
             if (
                 self.place() != self._entered
@@ -153,57 +154,83 @@ class Dispatcher:
                 return
             rows = await self._next()
             if not rows:
-                await heard(news, await self._idle())
+                await heard(news, self._idle)
                 continue
             async with self._busy:
                 results = await self._send(send, rows)
                 results = await self._judge(rows, results)
-                self._pace(rows, results)
+                await self._pace(rows, results)
             if isinstance(results, Broken):
                 return
 
-    def _lose(self, problem: Unavailable) -> None:
+    async def _lose(self, problem: Unavailable) -> None:
         """Note a lost connection. No attempt has failed: reconnecting is enough."""
         self._failed(problem)
         self._entries_failed = self._entries_failed or 1
-        self._break(problem)
+        await self._fail_whole(problem, [])
 
-    def _break(self, problem: Unavailable) -> None:
-        """Reconnect after a short pause, or a longer one if the receiver asks for it."""
-        self._breaks += 1
-        self._pause.begin(problem, self._breaks, first=BREATH / 16, most=BREATH)
+    async def _fail_whole(self, problem: Unavailable, rows: Sequence[Row]) -> None:
+        """Pause the sink: the rows that failed are probably not the reason.
+
+        New rows get their one try in the pause. Their failure begins another pause only when one
+        of them may have made the others fail, or when the receiver asks for one.
+        """
+        outage = self._outage
+        are_new = outage.lasts and rows and rows[0].seq > outage.newest
+        if not outage.lasts:
+            outage.begin(await self.outgoing.newest(), rows)
+        if are_new and not outage.count_new(rows) and not asked_wait(problem):
+            return
+        outage.count(rows)
+        self._pause.begin(problem, *outage.pace)
 
     async def _next(self) -> list[Row]:
-        """What to send now: only the most urgent row while the receiver wants us to stay away.
+        """What to send now; if there is nothing, `_idle` says for how long.
 
-        Small batches begin with it too: many others may fail before its turn.
+        While the receiver wants us to stay away, that is only the most urgent row.
         """
         blocked = self._waits.keys()
+        self._idle = self._waits.soonest()
+        if not self._pause.asked and not self._outage.lasts:
+            return await self.outgoing.next(self._outage.limit, blocked)
+        urgent = await self.outgoing.most_urgent()
+        left = self._pause.left(_start(urgent))
         if self._pause.asked:
+            self._idle = max(left, self._waits.left(urgent.key) if urgent else 0.0)
             return await self._urgent(blocked)
-        rows = await self.outgoing.next(self._limit, blocked)
-        if not self._breaks or len(rows) < self._limit:
-            return rows
-        first = await self._urgent(blocked)
+        if left > 0:
+            self._idle = left
+            return await self._new()
+        return await self._in_turn(blocked)
+
+    async def _new(self) -> list[Row]:
+        """Rows that were recorded during the outage and were not tried yet."""
+        outage = self._outage
+        if self._pause.asked or not outage.lasts:
+            return []
+        if await self.outgoing.newest() < outage.newest:
+            outage.newest = 0  # the journal was replaced, and its numbers begin anew
+        return await self.outgoing.next(outage.largest, self._waits.keys(), after=outage.newest)
+
+    async def _in_turn(self, blocked: frozenset[str]) -> list[Row]:
+        """The next rows in turn, after the most urgent one: others may fail before its turn."""
+        outage, limit = self._outage, self._outage.limit
+        rows = await self.outgoing.next(limit, blocked, after=outage.turn)
+        rows = rows or await self.outgoing.next(limit, blocked)
+        first = await self._urgent(blocked) if len(rows) == limit else []
         keys = {row.event.key for row in first}
-        return [*first, *(row for row in rows if row.event.key not in keys)][: self._limit]
+        rows = [row for row in rows if row.event.key not in keys][: limit - len(first)]
+        outage.reached = rows[-1].seq if rows else outage.turn
+        return [*first, *rows]
 
     async def _urgent(self, blocked: frozenset[str]) -> list[Row]:
         """The row with the least notice, or none while it has to wait."""
         while urgent := await self.outgoing.most_urgent():
-            if urgent.key in blocked or self._pause.left(urgent) > 0:
+            if urgent.key in blocked or self._pause.left(_start(urgent)) > 0:
                 return []
             if rows := await self.outgoing.next(1, blocked, urgent.key):
                 return rows
         return []
-
-    async def _idle(self) -> float | None:
-        """Seconds until something may be sent that waits already; None: nothing waits."""
-        if not self._pause.asked:
-            return self._waits.soonest()
-        urgent = await self.outgoing.most_urgent()
-        waits = self._waits.left(urgent.key) if urgent else 0.0
-        return max(self._pause.left(urgent), waits)
 
     def _time_for(self, rows: Sequence[Row]) -> float:
         return attempt_timeout(self.settings.retry.timeout, _notice(rows))
@@ -232,21 +259,22 @@ class Dispatcher:
             self._change("connected", None)
         return results
 
-    def _pace(self, rows: Sequence[Row], results: Sequence[Result]) -> None:
-        """Use smaller batches after a whole batch failed, and longer waits for failing keys."""
+    async def _pace(self, rows: Sequence[Row], results: Sequence[Result]) -> None:
+        """Pause the sink after a whole batch failed, and make each failed key wait."""
         failed = sorted(failures(results), key=asked_wait)
         if self.stopped:
             self._waits.release()
             self._pause.release()
             return
-        if isinstance(results, Broken):
-            self._limit = max(1, len(rows) // 2)
-            self._break(failed[-1])
-        elif failed and (asked_wait(failed[-1]) or self._pause.asked):
-            self._pause.begin(failed[-1])
-        if len(failed) < len(rows):
-            self._limit, self._breaks = min(self.settings.largest_batch, self._limit * 2), 0
         self._waits.begin(rows, results)
+        if len(failed) < len(rows):
+            self._outage.end()
+            self._pause.recovered()
+        elif isinstance(results, Broken) or len(rows) > 1 or self._outage.lasts:
+            await self._fail_whole(failed[-1], rows)
+            return
+        if failed and (asked_wait(failed[-1]) or self._pause.asked):
+            self._pause.begin(failed[-1])
 
     def _failed(self, problem: Unavailable) -> None:
         """Retry later, or stop until the sink is resumed."""
@@ -262,6 +290,10 @@ class Dispatcher:
             log.log(level, name, extra={"sink": self.name, "error": error})
             status.since = time.time()
         status.state, status.error = state, error
+
+
+def _start(urgent: Urgent | None) -> float | None:
+    return urgent.start if urgent else None
 
 
 def _notice(rows: Sequence[Row]) -> float | None:

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from bridge.common.supervise import attempt
 from bridge.core.cloudevent import CloudEvent
 from bridge.delivery.results import began, given_up
-from bridge.delivery.rules import notice_left, wanted
+from bridge.delivery.rules import planned_start, wanted
 from bridge.journal import Journal, Row, Settlement
 from bridge.journal.cursors import announced, overtaken, waits
-from bridge.plugins import Format, SinkSettings, open_format
+from bridge.journal.store import Store, newest
+from bridge.plugins import Format, SinkSettings, Unavailable, open_format
 from bridge.runtime.status import SinkStatus
 
 log = logging.getLogger(__name__)
@@ -24,6 +25,14 @@ _LOOK_AGAIN = 3600.0
 """How often to check what waits for a stopped sink: clocks jump."""
 
 
+@dataclass(frozen=True, slots=True)
+class Urgent:
+    """An announcement that waits, and when Azure starts the event."""
+
+    key: str
+    start: float
+
+
 @dataclass(slots=True)
 class Outgoing:
     """Reads and settles rows under the sink's name."""
@@ -33,33 +42,47 @@ class Outgoing:
     journal: Journal
     status: SinkStatus
     _format: Format | None = None
+    _found: tuple[tuple[Store, int], list[Urgent]] | None = None
     _progress: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def next(self, limit: int, blocked: frozenset[str], key: str | None = None) -> list[Row]:
+    async def next(
+        self, limit: int, blocked: frozenset[str], key: str | None = None, after: int = 0
+    ) -> list[Row]:
         """What to send now, of one key or of all; what need not be sent is settled on the way."""
         while True:
             rows = await self.journal.run(
-                lambda store: store.unsettled(self.name, limit, blocked, key)
+                lambda store: store.unsettled(self.name, limit, blocked, key, after)
             )
-            verdicts = [verdict for row in rows if (verdict := await self._unsent(row))]
+            words = await self._words_for([row.event for row in rows])
+            unsent = [await self._unsent(row, known=k) for row, k in zip(rows, words, strict=True)]
+            verdicts = [verdict for verdict in unsent if verdict]
             if not verdicts:
                 return rows
             self.status.filtered += len(verdicts)
             await self._write(verdicts)
 
-    async def most_urgent(self) -> CloudEvent | None:
-        """Of what waits, the CloudEvent with the least notice; older rows of its key go first."""
-        waiting = await self.journal.run(lambda store: announced(store, self.name, _NEWEST))
-        now = time.time()
-        left = [
-            (notice, event)
-            for event in waiting
-            if (notice := notice_left(event, now)) is not None and wanted(event, self.settings.only)
-        ]
-        return min(left, key=lambda pair: pair[0])[1] if left else None
+    async def newest(self) -> int:
+        """The number of the row that was recorded last."""
+        return await self.journal.run(lambda store: newest(store.connection))
 
-    async def _unsent(self, row: Row) -> Settlement | None:
-        if not wanted(row.event, self.settings.only) or not await self._has_words_for(row.event):
+    async def most_urgent(self) -> Urgent | None:
+        """Of what waits, the announcement with the least notice; older rows of its key go first."""
+        waiting, now = await self.journal.run(self._announced), time.time()
+        ahead = (one for one in waiting if one.start > now)
+        return min(ahead, key=lambda one: one.start, default=None)
+
+    def _announced(self, store: Store) -> list[Urgent]:
+        """Read what waits, unless nothing was written since the last time."""
+        as_of = (store, store.connection.total_changes)
+        if self._found is None or self._found[0] != as_of:
+            waiting = announced(store, self.name, _NEWEST)
+            wished = [event for event in waiting if wanted(event, self.settings.only)]
+            starts = [(event.key, planned_start(event)) for event in wished]
+            self._found = as_of, [Urgent(key, start) for key, start in starts if start is not None]
+        return self._found[1]
+
+    async def _unsent(self, row: Row, *, known: bool) -> Settlement | None:
+        if not known or not wanted(row.event, self.settings.only):
             return Settlement(row.event.id, "filtered", tried=False)
         if self.settings.stale == "skip" and row.event.is_transition:
             late = await self.journal.run(
@@ -68,16 +91,21 @@ class Outgoing:
             return Settlement(row.event.id, "overtaken", tried=False) if late else None
         return None
 
-    async def _has_words_for(self, event: CloudEvent) -> bool:
-        """Whether the format supports it; if even that fails, `encode` reports the error."""
+    async def _words_for(self, events: Sequence[CloudEvent]) -> Sequence[bool]:
+        """Whether the format supports each; if even that fails, `encode` reports the error."""
         if self.settings.format is None:
-            return True
+            return [True] * len(events)
 
-        async def asked() -> bool:
-            self._format = self._format or open_format(self.settings)
-            return self._format.wants(event)
+        async def asked() -> list[bool]:
+            form = self._format = self._format or open_format(self.settings)
+            return [form.wants(event) is not False for event in events]
 
-        return await attempt(asked(), self.settings.retry.timeout) is not False
+        words = await attempt(asked(), self.settings.retry.timeout)
+        if not isinstance(words, Unavailable):
+            return words
+        if len(events) == 1:
+            return [True]
+        return [(await self._words_for([event]))[0] for event in events]
 
     async def settle(self, rows: Sequence[Row], verdicts: Sequence[Settlement]) -> None:
         """Record the result of each row, and count it."""
@@ -87,8 +115,9 @@ class Outgoing:
 
     def _count(self, row: Row, verdict: Settlement) -> None:
         about = {"sink": self.name, "id": row.event.id, "type": row.event.type}
-        result = {"result": verdict.how or "failed", "error": verdict.error}
-        log.debug("sink.attempted", extra={**about, **result})
+        if log.isEnabledFor(logging.DEBUG):
+            result = {"result": verdict.how or "failed", "error": verdict.error}
+            log.debug("sink.attempted", extra={**about, **result})
         if verdict.how == "delivered":
             self.status.delivered += 1
             self.status.latency.observe(max(0.0, time.time() - row.recorded))

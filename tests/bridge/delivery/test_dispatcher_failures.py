@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -164,6 +165,14 @@ async def test_one_row_that_breaks_every_batch_cannot_stop_the_others(journal, h
         await comes_to(journal, ["K7/1", "K7/2"])
 
 
+async def test_a_row_that_the_disk_damaged_stops_no_other(journal, hurry):
+    recorder = RecordingSink()
+    damaged = replace(about("A"), body=b'{"data": {"status": "Scheduled", "notBefore": "\xff"')
+    await record(journal, damaged, about("B"))
+    async with at_work(dispatcher_for(journal, recorder, only={"event_types": ["*"]})):
+        await until(lambda: set(recorder.taken) == {"A/1", "B/1"})
+
+
 async def test_two_rows_are_split_at_the_first_failure(journal, hurry):
     recorder = RecordingSink(lambda event: fail(RuntimeError()) if event.key == "A" else None)
     await record(journal, about("A"), about("B"))
@@ -189,7 +198,7 @@ async def test_a_sink_that_fails_at_every_batch_reconnects_with_pauses(journal):
     recorder = RecordingSink(lambda _: fail(RuntimeError()))
     await record(journal, *(about(f"K{n}") for n in range(200)))
     worker = dispatcher_for(journal, recorder)
-    worker._limit = 1
+    worker._outage.limit = 1
     async with at_work(worker):
         await asyncio.sleep(0.5)
     assert 1 <= recorder.entered < 40

@@ -144,7 +144,7 @@ async def test_in_small_batches_the_most_urgent_goes_first(journal):
     await record(journal, *(about(f"K{n}", notBefore=None) for n in range(60)))
     worker = dispatcher_for(journal, recorder)
     async with at_work(worker):
-        await until(lambda: worker._limit == 1, patience=ENOUGH)
+        await until(lambda: worker._outage.limit == 1, patience=ENOUGH)
         tried = len(recorder.batches)
         await record(journal, about("urgent", **soon(20)))
         await until(lambda: recorder.taken, patience=ENOUGH)

@@ -1,9 +1,14 @@
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.cloudevents import make
-from support.world import published
+from support.world import NOON, OBSERVER, published
 
+from bridge.core.messages import transition
+from bridge.core.model import ScheduledEvent, parse_time
+from bridge.core.state import Transition
 from bridge.delivery.rules import (
     asked_wait,
     attempt_timeout,
@@ -12,6 +17,7 @@ from bridge.delivery.rules import (
     longest_wait,
     may_approve,
     notice_left,
+    planned_start,
     shortest_notice,
     wanted,
 )
@@ -53,6 +59,17 @@ def test_event_types_filter_only_transitions():
     assert passing(event_types=[]) == others
 
 
+@pytest.mark.parametrize("body", [b"", b"{", b"\xff", b"[]", b'{"data": {}}', b'{"data": []}'])
+def test_a_transition_that_the_disk_damaged_passes_the_filters(body):
+    assert wanted(replace(ALL["scheduled"], body=body), Only(event_types=["Freeze"]))
+
+
+@pytest.mark.parametrize("due", [b"soon", b"\xff", b"2026-99-15T18:29:47Z", b"0001-01-01T00:00:00"])
+def test_a_start_that_the_disk_damaged_is_none(due):
+    body = b'{"data": {"status": "Scheduled", "notBefore": "%b"}}' % due
+    assert planned_start(replace(ALL["scheduled"], body=body)) is None
+
+
 def test_both_filters_must_match():
     both = {"types": [f"{PREFIX}started.v1", f"{PREFIX}source.*"], "event_types": ["Freeze"]}
     assert passing(**both) == {"source.degraded", "source.recovered", "source.snapshot"}
@@ -68,8 +85,8 @@ DUE_AT = 1794767387.0
 
 def test_notice_is_the_time_until_azure_starts_the_event():
     event = make(notBefore=DUE)
-    assert notice_left(event, DUE_AT - 30) == 30
-    assert notice_left(event, DUE_AT - 0.5) == 0.5
+    assert notice_left(planned_start(event), DUE_AT - 30) == 30
+    assert notice_left(planned_start(event), DUE_AT - 0.5) == 0.5
 
 
 @pytest.mark.parametrize(
@@ -78,16 +95,33 @@ def test_notice_is_the_time_until_azure_starts_the_event():
     ids=["started", "completed", "never"],
 )
 def test_the_caller_does_not_wait_for_what_is_not_due(data):
-    assert notice_left(make(**{"notBefore": DUE, **data}), DUE_AT - 30) is None
+    assert notice_left(planned_start(make(**{"notBefore": DUE, **data})), DUE_AT - 30) is None
 
 
 def test_notice_is_none_after_its_end():
-    assert notice_left(make(notBefore=DUE), DUE_AT) is None
-    assert notice_left(make(notBefore=DUE), DUE_AT + 1) is None
+    assert notice_left(planned_start(make(notBefore=DUE)), DUE_AT) is None
+    assert notice_left(planned_start(make(notBefore=DUE)), DUE_AT + 1) is None
 
 
 def test_only_transitions_have_a_notice():
-    assert notice_left(ALL["source.snapshot"], 0) is None
+    assert notice_left(planned_start(ALL["source.snapshot"]), 0) is None
+
+
+HOSTILE = ('", "notBefore": "1999-01-01T00:00:00Z"', '{"status": "Started"}', "\\", '\\", "status"')
+
+
+@given(
+    st.sampled_from(["scheduled", "updated", "started", "completed", "canceled"]),
+    st.sampled_from([DUE, None]),
+    st.text() | st.sampled_from(HOSTILE),
+    st.dictionaries(st.text() | st.sampled_from(["notBefore", "status"]), st.text(), max_size=3),
+)
+def test_no_text_of_azure_is_taken_for_the_start(kind, due, text, extra):
+    event = ScheduledEvent("A", text or "?", "Scheduled", (text, "vm"), parse_time(due), text, text)
+    changes = {"notBefore": {"from": "1999-01-01T00:00:00Z", "to": text}, "description": text}
+    happened = Transition(kind, replace(event, extra=extra), 1, affected=True, changes=changes)
+    found = planned_start(transition(happened, OBSERVER, NOON, 1))
+    assert found == (DUE_AT if due and kind in {"scheduled", "updated"} else None)
 
 
 @given(st.floats(0.01, 600), st.none() | st.floats(0, 1e6))
@@ -139,9 +173,9 @@ def test_the_shortest_notice_of_a_batch_counts_and_what_has_none_does_not():
     assert shortest_notice([], now) is None
     assert shortest_notice([ALL["source.snapshot"]], now) is None
     least = shortest_notice([far, ALL["source.snapshot"], near], now)
-    farther = notice_left(far, now)
+    farther = notice_left(planned_start(far), now)
     assert farther is not None
-    assert least == notice_left(near, now)
+    assert least == notice_left(planned_start(near), now)
     assert least is not None
     assert least < farther
 
