@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 from bridge.common.errors import Unavailable
 from bridge.common.supervise import heard, supervise
 from bridge.core.cloudevent import CloudEvent
-from bridge.delivery.workers import SinkWorkers
+from bridge.plugins import Place
 from bridge.runtime.runtime import Runtime
 from bridge.source.endpoint import Endpoint
 from bridge.source.poller import Poller
 
 if TYPE_CHECKING:
     from bridge.approvals.service import ApprovalService
+    from bridge.delivery.workers import SinkWorkers
 
 
 @dataclass(slots=True)
@@ -23,19 +24,27 @@ class Engine:
 
     runtime: Runtime
     group: asyncio.TaskGroup
-    workers: SinkWorkers = field(init=False)
     _endpoint: Endpoint = field(default_factory=Endpoint)
     _poller: Poller = field(init=False)
+    _workers: "SinkWorkers | None" = None
     _tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     _approvals: "ApprovalService | None" = None
     _takes_votes: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __post_init__(self) -> None:
-        runtime, group = self.runtime, self.group
-        self.workers = SinkWorkers(
-            runtime.journal, lambda: runtime.identity.place, runtime.status.sinks, group, self._vote
-        )
-        self._poller = Poller(runtime, self._endpoint)
+        self._poller = Poller(self.runtime, self._endpoint)
+
+    @property
+    def workers(self) -> "SinkWorkers":
+        """What delivers to the sinks. Imported at its first use, which is after the first poll."""
+        if self._workers is None:
+            from bridge.delivery.workers import SinkWorkers  # noqa: PLC0415  after the first poll
+
+            runtime = self.runtime
+            self._workers = SinkWorkers(
+                runtime.journal, self._place, runtime.status.sinks, self.group, self._vote
+            )
+        return self._workers
 
     async def start(self, head_start: float = 1.0) -> None:
         """Start with the poller: the sooner it asks, the more notice is left."""
@@ -96,6 +105,9 @@ class Engine:
         if self._approvals is None:
             raise Unavailable("the bridge does not accept approvals yet")
         await self._approvals.vote_for_sink(event, sink)
+
+    def _place(self) -> Place:
+        return self.runtime.identity.place
 
     def _run(self, name: str, work: Coroutine[Any, Any, None]) -> None:
         self._tasks[name] = self.group.create_task(work, name=name)

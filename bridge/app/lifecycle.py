@@ -1,12 +1,12 @@
 """The composition root: builds the parts, runs them in one TaskGroup, and stops them in order."""
 
 import asyncio
+import gc
 import logging
 import time
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from pathlib import Path
 
 from bridge import platform
@@ -31,6 +31,7 @@ async def run(config: Config, load: Load, *, once: bool = False) -> int:
     state_dir = config.state_dir or platform.default_state_dir()
     name = str(config.file or "built-in defaults")
     log.info("bridge.starting", extra={"config": name, "state_dir": str(state_dir)})
+    platform.forbid_core_dumps()
     platform.raise_open_files(MOST_FILES)
     with _locked(state_dir):
         journal = Journal(state_dir / "journal.db")
@@ -55,13 +56,18 @@ def _locked(state_dir: Path) -> Generator[None]:
         yield
 
 
+def _collect_garbage() -> None:
+    """Free what only the start needed, such as the parser of options, which `cli` has frozen."""
+    gc.unfreeze()
+    gc.collect()
+
+
 def _runtime(config: Config, journal: Journal) -> Runtime:
     return Runtime(
         config=config,
         journal=journal,
         identity=Identity(config, journal),
         status=Status(started=time.monotonic()),
-        version=version("scheduled-events-bridge"),
         boot_id=platform.boot_id(),
     )
 
@@ -97,6 +103,7 @@ class App:
                 await self.runtime.identity.recall()
                 engine = Engine(self.runtime, group)
                 await self._head_start(engine)
+                _collect_garbage()
                 await engine.listen()
                 self.reload = Reload(self.runtime, engine, web, self.load)
                 helpers = self._helpers(group, self.reload)

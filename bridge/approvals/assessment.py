@@ -1,7 +1,6 @@
 """Turns an approval into a vote: decides whether it counts, waits or is refused, and why."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from bridge.approvals.outcomes import (
@@ -18,18 +17,17 @@ from bridge.approvals.publisher import Publisher
 from bridge.core.cloudevent import CloudEvent
 from bridge.core.state import State, Tracked
 from bridge.journal.grants import EventLife, GrantState, grant_of
+from bridge.journal.store import Store, born
 from bridge.journal.views import published
 from bridge.journal.votes import (
-    NOTHING,
     Receipt,
-    born,
+    counted_votes,
     early,
     is_crowded,
     is_waiting_crowded,
-    votes,
 )
 from bridge.policy.allow import stale
-from bridge.policy.judge import Judgment, as_vote, judge
+from bridge.policy.judge import Judgment, as_vote
 from bridge.policy.seen import NEVER_CAME, Sighting, as_seen, unfit
 from bridge.policy.votes import (
     Given,
@@ -68,18 +66,27 @@ class Assessment:
     outcome: LocalOutcome
     event: EventLife | None = None
 
+    def remembering(self, key: tuple[str, str], *, local: bool) -> "Assessment":
+        """Remember the message's key, unless a refused sender may try again."""
+        refused = self.outcome.outcome == "refused"
+        if refused and (local or self.outcome.reason in {"unauthorized", "rate-limited"}):
+            return self
+        return replace(self, receipt=replace(self.receipt, keys=[key]))
+
 
 @dataclass(slots=True)
 class Assessor:
-    """Assesses one approval at a time against the current journal."""
+    """Assesses one approval at a time, in the journal's thread.
+
+    What it returns must be recorded before the next approval is assessed.
+    """
 
     runtime: Runtime
     publisher: Publisher
-    before: Receipt = field(default=NOTHING)
-    """What the current message adds to the journal already."""
 
-    async def assess(
+    def assess(
         self,
+        store: Store,
         given: Given,
         state: State,
         now: datetime,
@@ -90,65 +97,74 @@ class Assessor:
         """Turn an approval into a vote or a refusal, or let it wait; *refusal* is already known."""
         known = state.tracked.get(given.approval.event_key)
         if known is None:
-            return await self._unknown(given, state, now, refusal, waited=waited)
+            return self._unknown(store, given, state, now, refusal, waited=waited)
         if not self.publisher.concerns(known):
             return self._elsewhere(given)
         vote = as_vote(given, known.event, known.life, now)
-        here = await self._sighting(given, known, state, now)
+        here = self._sighting(store, given, known, state, now)
         found = (
             refusal or unfit(given, vote, here, self.runtime.rules) or as_seen(vote, given, here)
         )
         if found is None:
-            found = NEVER_CAME if waited else await self._crowd(given, now)
+            found = NEVER_CAME if waited else self._crowd(store, given, now)
         if isinstance(found, Refusal):
             return self._refused(found, vote, known, now)
         if found is None:
             return Assessment(Receipt(early=[given]), waits_for(given, _STATE_UNKNOWN))
-        return await self.cast(found, known, now)
+        return self.cast(store, found, known, now)
 
-    async def again(self, given: Given, state: State, now: datetime) -> Assessment:
+    def again(self, store: Store, given: Given, state: State, now: datetime) -> Assessment:
         """The answer to a repeated message: the same as before, while it waits or counts."""
-        key = given.approval.event_key
-        known = state.tracked.get(key)
-        cast, grant = await self._ballot((key, known.life if known else 0))
-        mine = [vote for vote in cast if vote.key == given.approval.key]
-        if known is None or not any(vote.approver == given.approver for vote in mine):
-            wait = [one.seen_as for _, one in await self.runtime.journal.run(early)]
-            why = _STATE_UNKNOWN if known else _EVENT_UNKNOWN
-            told = waits_for(given, why) if given.seen_as in wait else refused_to(given, _REPLAYED)
-            return Assessment(Receipt(), told)
-        found = self._judged(cast, known, now)
-        return Assessment(Receipt(), self._stands(mine[0], known, found, grant), (key, known.life))
+        known = state.tracked.get(given.approval.event_key)
+        if known is None:
+            return self._repeated(store, given, _EVENT_UNKNOWN)
+        votes = counted_votes(store, known, self.runtime.rules_for(known))
+        mine = [vote for vote in votes.votes.values() if vote.key == given.approval.key]
+        if not any(vote.approver == given.approver for vote in mine):
+            return self._repeated(store, given, _STATE_UNKNOWN)
+        event, found = (known.event.key, known.life), votes.judge(now)
+        stands = self._stands(mine[0], known, found, grant_of(store, event))
+        return Assessment(Receipt(), stands, event)
 
-    async def _sighting(
-        self, given: Given, known: Tracked, state: State, now: datetime
+    @staticmethod
+    def _repeated(store: Store, given: Given, why: str) -> Assessment:
+        wait = [one.seen_as for _, one in early(store)]
+        told = waits_for(given, why) if given.seen_as in wait else refused_to(given, _REPLAYED)
+        return Assessment(Receipt(), told)
+
+    def _sighting(
+        self, store: Store, given: Given, known: Tracked, state: State, now: datetime
     ) -> Sighting:
         """What decides which state the approval is about."""
-        key, seen = known.event.key, (given.approval.seen or "").casefold()
-        begun, answered = await self.runtime.journal.run(
-            lambda store: (born(store), published(store, seen))
-        )
-        pending, last = state.tracked.values(), state.ended.get(key)
-        return Sighting(known, now, pending, last, answered, begun, self.ahead)
+        seen = (given.approval.seen or "").casefold()
+        answered = published(store, seen) if seen else None
+        pending, last = state.tracked.values(), state.ended.get(known.event.key)
+        return Sighting(known, now, pending, last, answered, born(store), self.ahead)
 
     @property
     def ahead(self) -> timedelta:
         """How far our clock is ahead of Azure's."""
         return timedelta(seconds=self.runtime.status.source.clock_skew or 0.0)
 
-    async def _unknown(
-        self, given: Given, state: State, now: datetime, refusal: Refusal | None, *, waited: bool
+    def _unknown(
+        self,
+        store: Store,
+        given: Given,
+        state: State,
+        now: datetime,
+        refusal: Refusal | None,
+        *,
+        waited: bool,
     ) -> Assessment:
         """Assess an approval of an event that is over, not here yet, or never seen."""
-        begun = await self.runtime.journal.run(born)
         named = given.approval.seen is not None  # whether that is so shows when the event appears
-        why = refusal or stale(given, now, born=begun, ahead=self.ahead, named=named)
+        why = refusal or stale(given, now, born=born(store), ahead=self.ahead, named=named)
         if why is None and given.approval.event_key in state.ended:
             why = Refusal("expired", "the scheduled event is over")
         elif why is None and waited:
             why = Refusal("unknown-event", "this bridge has not seen such a scheduled event")
         elif why is None:
-            why = await self._crowd(given, now)
+            why = self._crowd(store, given, now)
         if why is None:
             return Assessment(Receipt(early=[given]), waits_for(given, _EVENT_UNKNOWN))
         told = Outcome(
@@ -160,13 +176,12 @@ class Assessor:
         )
         return Assessment(Receipt(events=self.publisher.stray(told, now)), refused_to(given, why))
 
-    async def _crowd(self, given: Given, now: datetime) -> Refusal | None:
+    def _crowd(self, store: Store, given: Given, now: datetime) -> Refusal | None:
         """Why it cannot wait; one that waits already can, and so can a verified one."""
         if given.at < now or given.identity is not None:
             return None
-        limits = (MOST_WAITING, self.runtime.config.journal.max_size, self.before)
-        crowded = await self.runtime.journal.run(lambda s: is_waiting_crowded(s, given, *limits))
-        return _NO_SEATS if crowded else None
+        most = self.runtime.config.journal.max_size
+        return _NO_SEATS if is_waiting_crowded(store, given, MOST_WAITING, most) else None
 
     def _elsewhere(self, given: Given) -> Assessment:
         """On a bus, only the bridges concerned react; a local caller always gets an answer."""
@@ -176,37 +191,33 @@ class Assessor:
             self.publisher.count("dropped", "not-ours")
         return Assessment(Receipt(), refused_to(given, _ELSEWHERE))
 
-    async def _ballot(self, event: EventLife) -> tuple[list[Vote], GrantState | None]:
-        return await self.runtime.journal.run(
-            lambda store: (votes(store, *event), grant_of(store, event))
-        )
-
-    async def cast(self, vote: Vote, known: Tracked, now: datetime) -> Assessment:
+    def cast(self, store: Store, vote: Vote, known: Tracked, now: datetime) -> Assessment:
         """Count a vote, unless it changes nothing or comes too late."""
-        event = (vote.event_key, vote.life)
+        rules = self.runtime.rules_for(known)
         if vote.decision == "approve" and self.runtime.rules.dry_run:
             vote = replace(vote, dry_run=True)
-        if not vote.verified and await self._is_crowded(vote):
+        votes, event = counted_votes(store, known, rules), (vote.event_key, vote.life)
+        if not vote.verified and self._is_crowded(store, vote):
             return self._refused(_FULL, vote, known, now)
-        cast, told = await self._ballot(event)
-        standing = next((one for one in cast if one.voter == vote.voter), None)
+        told, standing = grant_of(store, event), votes.votes.get(vote.voter)
         refusal = _superfluous(vote, standing, told)
         if refusal is _LATER_STANDS and not vote.local:
             self.publisher.count("dropped", "older")
             return Assessment(Receipt(), told_of(vote, "refused", refusal))
         if refusal is not None:
             return self._refused(refusal, vote, known, now)
-        timeout = self.runtime.rules.hold_timeout
-        if standing is not None and unchanged(vote, standing, known.event, timeout, cast):
+        holding = votes.holding(vote.approver)
+        if standing is not None and unchanged(
+            vote, standing, known.event, rules.hold_timeout, holding
+        ):
             self.publisher.count("dropped", "unchanged")
             again = renewed(standing, vote)
             receipt = Receipt(votes=[again] if again != standing else [])
-            found = self._judged(cast, known, now)
-            return Assessment(receipt, self._stands(vote, known, found, told), event)
+            return Assessment(receipt, self._stands(vote, known, votes.judge(now), told), event)
         lifts = standing is not None and standing.decision == "hold"
-        vote = replace(in_order(vote, cast), lifts=lifts)
-        cast = [vote, *(one for one in cast if one.voter != vote.voter)]
-        found = self._judged(cast, known, now)
+        vote = replace(in_order(vote, holding), lifts=lifts)
+        votes.put(vote)
+        found = votes.judge(now)
         receipt = Receipt(
             votes=[vote],
             events=self._recorded(vote, known, found, now, told, changes=standing is not None),
@@ -214,12 +225,8 @@ class Assessor:
         )
         return Assessment(receipt, self._stands(vote, known, found, told), event)
 
-    async def _is_crowded(self, vote: Vote) -> bool:
-        limits = (MOST_UNVERIFIED, self.runtime.config.journal.max_size, self.before)
-        return await self.runtime.journal.run(lambda store: is_crowded(store, vote, *limits))
-
-    def _judged(self, cast: Sequence[Vote], known: Tracked, now: datetime) -> Judgment:
-        return judge(known.event, cast, self.runtime.rules_for(known), now)
+    def _is_crowded(self, store: Store, vote: Vote) -> bool:
+        return is_crowded(store, vote, MOST_UNVERIFIED, self.runtime.config.journal.max_size)
 
     def _is_enough(self, known: Tracked, found: Judgment) -> bool:
         """Whether to notify Azure; never in a dry run or a drill."""

@@ -6,12 +6,13 @@ from datetime import UTC, datetime, timedelta
 
 from bridge.approvals.assessment import Assessor
 from bridge.approvals.outcomes import Cause, Outcome
-from bridge.approvals.publisher import Publisher
+from bridge.approvals.publisher import Publisher, in_journal
 from bridge.common.fields import write_duration
 from bridge.core.ids import digest
 from bridge.core.model import SCHEDULED
 from bridge.core.state import State, Tracked
 from bridge.journal.grants import grant_of, remind, reminded
+from bridge.journal.store import Store
 from bridge.journal.votes import receive, votes
 from bridge.policy.auto import chosen
 from bridge.policy.judge import Judgment, as_vote, judge
@@ -50,11 +51,14 @@ class Automation:
             return
         now = self.runtime.clock.now()
         vote = _by_rule(known, resource, self.runtime.identity.vm_name or "", now)
-        assessed = await self.assessor.cast(vote, known, now)
-        if assessed.receipt.votes:
-            await self.runtime.journal.durably(
-                lambda store: receive(store, assessed.receipt, self.runtime.clock.timestamp())
-            )
+
+        def cast(store: Store) -> bool:
+            receipt = self.assessor.cast(store, vote, known, now).receipt
+            if receipt.votes:
+                receive(store, receipt, self.runtime.clock.timestamp())
+            return bool(receipt.votes)
+
+        if await in_journal(self.runtime.journal, cast):
             self.runtime.journal.announce()
 
     async def _remind(self, known: Tracked) -> datetime | None:

@@ -1,24 +1,26 @@
 """From votes to Azure: judges what is pending, and has it POSTed when it is our turn."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Literal
 
 from bridge.approvals.automation import Automation
 from bridge.approvals.intake import Intake
 from bridge.approvals.outcomes import refused
 from bridge.approvals.publisher import Publisher
 from bridge.approvals.start_requests import StartRequests
+from bridge.config import Config
 from bridge.core.cloudevent import CloudEvent
 from bridge.core.model import STARTED
 from bridge.core.state import State, Tracked
 from bridge.journal.drills import open_to_votes
 from bridge.journal.grants import EventLife, GrantState, undecided, withdraw
 from bridge.journal.store import Store
-from bridge.journal.votes import forget, lapse, votes
-from bridge.policy.judge import AFTER_DRY_RUN, ends_with_dry_run, judge
+from bridge.journal.votes import counted_votes, forget, lapse, votes
+from bridge.policy.judge import AFTER_DRY_RUN, CountedVotes, ends_with_dry_run, judge
 from bridge.policy.votes import AUTO, Refusal, Vote, lapses
 from bridge.runtime.runtime import Runtime
 
@@ -27,6 +29,36 @@ KEPT = timedelta(days=7)
 _SAFETY_NET = 30.0
 _TIDY = 3600.0
 _WORSE = "since this vote, the event gained a VM, became more severe or moved to an earlier time"
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What to do about one event that has votes."""
+
+    what: Literal["missed", "lapse", "withdraw", "due"]
+    event: EventLife
+    known: Tracked | None
+    cast: Sequence[Vote] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Idle:
+    """An event whose votes are not enough, and everything that this depends on."""
+
+    known: Tracked
+    counted_votes: CountedVotes
+    version: int
+    config: Config
+    until: datetime | None
+
+    def still(self, runtime: Runtime, store: Store, state: State, event: EventLife) -> bool:
+        """Whether nothing has changed, and no hold has expired."""
+        if state.tracked.get(event[0]) is not self.known or runtime.config is not self.config:
+            return False
+        if self.until is not None and runtime.clock.now() >= self.until:
+            return False
+        now = counted_votes(store, self.known, runtime.rules_for(self.known))
+        return now is self.counted_votes and now.version == self.version
 
 
 @dataclass(slots=True)
@@ -40,6 +72,7 @@ class Decisions:
     start_requests: StartRequests
     _wake_at: float = 0.0
     _tidy_at: float = 0.0
+    _idle: dict[EventLife, _Idle] = field(default_factory=dict)
 
     async def run(self) -> None:
         """Decide again after every change, and when a turn, a hold or a wait ends."""
@@ -64,11 +97,12 @@ class Decisions:
         if self.automation.needed:
             upcoming = await self.automation.look(await journal.run(open_to_votes))
             self._again_at(upcoming)
-        if found := await journal.run(undecided):
-            # Announced by Azure, so not a drill; the last look reads it again.
-            state = await journal.run(lambda store: store.cached(Store.load))
-            looked = [await self._look(event, told, state) for event, told in found]
-            self._again_in(await self.start_requests.tell([one for one in looked if one]))
+        found = await journal.run(self._look_at_all)
+        if lapsed := [one.known for one in found if one.what == "lapse" and one.known]:
+            for known in lapsed:
+                await self._lapse(known)
+            found = await journal.run(self._look_at_all)
+        await self._act(found)
         if self.runtime.clock.monotonic() >= self._tidy_at:
             self._tidy_at = self.runtime.clock.monotonic() + _TIDY
             await journal.durably(lambda store: forget(store, self.runtime.clock.now() - KEPT))
@@ -81,47 +115,77 @@ class Decisions:
         if seconds is not None:
             self._wake_at = min(self._wake_at, self.runtime.clock.monotonic() + seconds)
 
-    async def _look(
-        self, event: EventLife, told: GrantState | None, state: State
-    ) -> EventLife | None:
-        """Decide whether to notify Azure now about one event that has votes."""
+    def _look_at_all(self, store: Store) -> list[_Found]:
+        """What to do about the events that have votes, in the journal's thread.
+
+        Only those are judged that have changed since the last time, or whose time has come.
+        """
+        # Announced by Azure, so not a drill; the last look reads it again.
+        state, before = store.cached(Store.load), self._idle
+        self._idle = {}
+        found = []
+        for event, told in undecided(store):
+            idle = before.get(event)
+            if told is None and idle is not None and idle.still(self.runtime, store, state, event):
+                self._idle[event] = idle
+                self._again_at(idle.until)
+                continue
+            if (one := self._look(store, event, told, state)) is not None:
+                found.append(one)
+        return found
+
+    def _look(
+        self, store: Store, event: EventLife, told: GrantState | None, state: State
+    ) -> _Found | None:
+        """Decide what to do about one event that has votes; None if nothing now."""
         known = state.tracked.get(event[0])
-        cast = await self.runtime.journal.run(lambda store: votes(store, *event))
         if known is None or known.life != event[1] or known.event.status == STARTED:
-            if told is not None:
-                await self.start_requests.missed(event, cast, known)
-            return None
+            return _Found("missed", event, known, votes(store, *event)) if told else None
         if known.missing_since is not None:
             return None
-        standing = await self._lapse(known, cast)
-        judgment = judge(known.event, standing, self.runtime.rules, self.runtime.clock.now())
+        kept = counted_votes(store, known, self.runtime.rules_for(known))
+        if self._lapsed(known, kept.votes.values()):
+            return _Found("lapse", event, known)
+        judgment = kept.judge(self.runtime.clock.now())
         self._again_at(judgment.until)
         turn = self.start_requests.our_turn(known, judgment)
         if turn is not None:
-            return event if self._has_come(turn, event) else None
+            return _Found("due", event, known) if self._has_come(turn, event) else None
         if told is not None:
-            await self.runtime.journal.durably(lambda store: withdraw(store, event))
+            return _Found("withdraw", event, known, list(kept.votes.values()))
+        self._idle[event] = _Idle(known, kept, kept.version, self.runtime.config, judgment.until)
         return None
 
-    async def _lapse(self, known: Tracked, cast: Sequence[Vote]) -> list[Vote]:
+    async def _act(self, found: Sequence[_Found]) -> None:
+        for one in found:
+            if one.what == "missed":
+                await self.start_requests.missed(one.event, one.cast, one.known)
+        if stopped := [one for one in found if one.what == "withdraw"]:
+            await self.runtime.journal.durably(lambda store: _withdraw(store, stopped))
+        due = [one.event for one in found if one.what == "due"]
+        self._again_in(await self.start_requests.tell(due))
+
+    async def _lapse(self, known: Tracked) -> None:
         """Drop approvals that no longer count; the leading bridge publishes that.
 
         No vote is recorded meanwhile: a hold that replaces such an approval must not go with it.
         """
-        if not self._lapsed(known, cast):
-            return list(cast)
         event, journal = (known.event.key, known.life), self.runtime.journal
         async with self.intake.voting:
             cast = await journal.run(lambda store: votes(store, *event))
             gone = self._lapsed(known, cast)
             said = [one for vote, why in gone for one in self._superseded(vote, why, known)]
-            dropped, now = [vote for vote, _ in gone], self.runtime.clock.timestamp()
-            await journal.durably(lambda store: lapse(store, dropped, said, now))
+            dropped = [vote for vote, _ in gone]
+            over, now = {vote.voter for vote in dropped}, self.runtime.clock.now()
+            standing = [vote for vote in cast if vote.voter not in over]
+            rules = self.runtime.rules_for(known)
+            enough = judge(known.event, standing, rules, now).satisfied
+            await journal.durably(
+                lambda store: lapse(store, dropped, said, now.timestamp(), still_due=enough)
+            )
         journal.announce()
-        over = {vote.voter for vote in dropped}
-        return [vote for vote in cast if vote.voter not in over]
 
-    def _lapsed(self, known: Tracked, cast: Sequence[Vote]) -> list[tuple[Vote, str]]:
+    def _lapsed(self, known: Tracked, cast: Iterable[Vote]) -> list[tuple[Vote, str]]:
         """The approvals that no longer count, each with the reason."""
         has_lapsed, rules = lapses(known.event), self.runtime.rules
         return [
@@ -146,3 +210,13 @@ class Decisions:
             self._again_in(wait)
             return False
         return True
+
+
+def _withdraw(store: Store, stopped: Sequence[_Found]) -> None:
+    """Note that we no longer must tell Azure, unless a vote came after those that were judged.
+
+    Such a vote may have made it our duty again. It has woken us, so the next look decides.
+    """
+    judged = {one.event: {vote.voter: vote for vote in one.cast} for one in stopped}
+    present = {event: {vote.voter: vote for vote in votes(store, *event)} for event in judged}
+    withdraw(store, [event for event in judged if present[event] == judged[event]])

@@ -6,33 +6,34 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from functools import partial
 
 from bridge.approvals.assessment import Assessment, Assessor
 from bridge.approvals.outcomes import EARLY, Cause, Outcome, refused_unverified
-from bridge.approvals.publisher import Publisher
-from bridge.approvals.verification import OpenedMessage, Verifier, place_in_log
+from bridge.approvals.publisher import Publisher, in_journal
+from bridge.approvals.verification import Arrival, OpenedMessage, Verifier, place_in_log
 from bridge.common.errors import Unavailable
 from bridge.core.cloudevent import CloudEvent
-from bridge.core.state import Tracked
+from bridge.core.state import State, Tracked
 from bridge.journal import Journal
 from bridge.journal.drills import open_to_votes
 from bridge.journal.grants import EventLife, grant_of
+from bridge.journal.store import Store
 from bridge.journal.votes import (
     Receipt,
     early_one,
     end_wait,
     receive,
     seen,
-    together,
     waiting,
 )
 from bridge.plugins import Delivery
 from bridge.policy.allow import named
 from bridge.policy.message import MalformedApproval, NotForUs, claimed, fingerprint
-from bridge.policy.votes import HTTP, SINK, Given, LocalOutcome
+from bridge.policy.votes import HTTP, SINK, LocalOutcome
 from bridge.runtime.runtime import Runtime
 
+MOST_AT_ONCE = 256
+"""After how many approvals a transaction ends."""
 _NEARLY_FULL = 0.8
 _LONGEST_PAUSE = 1.0
 
@@ -43,10 +44,11 @@ class Unauthorized(Exception):
 
 @dataclass(slots=True)
 class Intake:
-    """Takes approvals one at a time, in the order of arrival.
+    """Takes approvals in the order of arrival, those that arrive together in one transaction.
 
-    A local caller waits up to *patience* seconds for Azure's answer. `voting` is locked while a
-    vote is assessed and recorded.
+    A local caller waits up to *patience* seconds for Azure's answer. `voting` is locked while
+    votes are assessed and recorded, which is done in the journal's thread: each one is assessed
+    against everything that was recorded before it, in the same transaction too.
     """
 
     runtime: Runtime
@@ -67,14 +69,23 @@ class Intake:
 
         Raises `Unavailable` while the journal cannot be written: it must be delivered again.
         """
+        await self.take_some([delivery], via, must_sign=must_sign)
+
+    async def take_some(
+        self, deliveries: Sequence[Delivery], via: str, *, must_sign: bool = False
+    ) -> int:
+        """Record messages like `take`; return how many, from the first one on and at least one.
+
+        If it raises, none of them is recorded.
+        """
         journal = self._writable()
         async with self.voting:
-            now = self.runtime.clock.now()
-            await self._settle(now)
-            receipt = await self._receipt(delivery, via, now, must_sign=must_sign)
-            full = await self._record(receipt)
+            taken, full = await in_journal(
+                journal, lambda store: self._record_all(store, deliveries, via, must_sign=must_sign)
+            )
         journal.announce()
         await self._slow_down(full)
+        return taken
 
     async def take_local(
         self, delivery: Delivery, via: str, identity: str | None
@@ -89,31 +100,27 @@ class Intake:
             identity = named(self.runtime.rules.allow, identity)
         delivery = replace(delivery, identity=identity or delivery.identity)
         async with self.voting:
-            now = self.runtime.clock.now()
-            await self._settle(now)
             message = self._opened_locally(delivery)
             if message.refusal is not None:
                 self.publisher.turn_away(refused_unverified(message.said[0], via, message.refusal))
                 raise Unauthorized(message.refusal.detail)
-            assessed = await self._assess(message, delivery, via, now, local=True)
-            full = await self._record(together([one.receipt for one in assessed]))
+            assessed, full = await in_journal(
+                journal, lambda store: self._record_local(store, message, delivery, via)
+            )
         journal.announce()
         await self._slow_down(full)
         return [one.outcome for one in assessed] if via == SINK else await self._heard(assessed)
 
     async def settle(self) -> datetime | None:
         """Assess waiting approvals again; return when the wait of the next one ends."""
+        journal = self.runtime.journal
+        if not await journal.run(waiting):
+            return None
         async with self.voting:
-            return await self._settle(self.runtime.clock.now())
-
-    async def _record(self, receipt: Receipt) -> float:
-        """Write the receipt; return how full the journal's share for votes is."""
-        most = self.runtime.config.journal.max_size
-        done = await self.runtime.journal.durably(
-            lambda store: receive(store, receipt, self.runtime.clock.timestamp(), most)
-        )
-        self.publisher.left_out(done.unpublished)
-        return done.full
+            until, settled = await in_journal(journal, self._settle_all)
+        if settled:
+            journal.announce()
+        return until
 
     async def _slow_down(self, full: float) -> None:
         """Read more slowly when votes have taken most of their share: no verified one is refused.
@@ -129,56 +136,87 @@ class Intake:
             raise Unavailable(journal.trouble)
         return journal
 
-    async def _settle(self, now: datetime) -> datetime | None:
+    def _record_all(
+        self, store: Store, deliveries: Sequence[Delivery], via: str, *, must_sign: bool
+    ) -> tuple[int, float]:
+        """Record messages in one transaction; how many, and how full the share of votes is.
+
+        It ends early when the share is nearly full, so that the source is slowed down, and after
+        many approvals, because the journal has more to do.
+        """
+        state, taken, done, full = open_to_votes(store), 0, 0, 0.0
+        with store.transaction(keeps_state=True):
+            self._settle(store, state)
+            for delivery in deliveries:
+                said, full = self._record(store, state, delivery, via, must_sign=must_sign)
+                taken, done = taken + 1, done + said
+                if full > _NEARLY_FULL or done >= MOST_AT_ONCE:
+                    break
+            marks = [one.checkpoint for one in deliveries[:taken] if one.checkpoint is not None]
+            for name, value in dict(marks).items():
+                full = self._write(store, Receipt(checkpoint=(via, name, value)))
+        return taken, full
+
+    def _record(
+        self, store: Store, state: State, delivery: Delivery, via: str, *, must_sign: bool
+    ) -> tuple[int, float]:
+        """Record one message; how many approvals it had, and how full the share of votes is."""
+        now = self.runtime.clock.now()
+        try:
+            message = None if delivery.unread else self._opened(delivery, must_sign=must_sign)
+        except NotForUs:
+            self.publisher.count("dropped", "not-an-approval")
+            return 1, self._write(store, Receipt())
+        except MalformedApproval as error:
+            said = self._malformed(delivery, via, str(error), now)
+            return 1, self._write(store, Receipt(events=said))
+        if message is None:
+            self.publisher.count("dropped", delivery.unread or "")
+            return 1, self._write(store, Receipt())
+        _, full = self._assess(store, state, message, delivery, via)
+        return len(message.said), full
+
+    def _record_local(
+        self, store: Store, message: OpenedMessage, delivery: Delivery, via: str
+    ) -> tuple[list[Assessment], float]:
+        state = open_to_votes(store)
+        with store.transaction(keeps_state=True):
+            self._settle(store, state)
+            return self._assess(store, state, message, delivery, via, local=True)
+
+    def _write(self, store: Store, receipt: Receipt) -> float:
+        """Write the receipt; return how full the journal's share for votes is."""
+        most = self.runtime.config.journal.max_size
+        done = receive(store, receipt, self.runtime.clock.timestamp(), most)
+        self.publisher.left_out(done.unpublished)
+        return done.full
+
+    def _settle_all(self, store: Store) -> tuple[datetime | None, bool]:
+        state = open_to_votes(store)
+        with store.transaction(keeps_state=True):
+            return self._settle(store, state)
+
+    def _settle(self, store: Store, state: State) -> tuple[datetime | None, bool]:
         """Turn early approvals into votes if their event or state appeared, or time is up."""
-        journal = self.runtime.journal
-        early = await journal.run(waiting)
-        if not early:
-            return None
-        state, still = await journal.run(open_to_votes), dict[int, datetime]()
-        for number, event, at in early:
+        now, still, settled = self.runtime.clock.now(), dict[int, datetime](), False
+        for number, event, at in waiting(store):
             until = at + timedelta(seconds=self.runtime.config.approvals.early_grace)
             known = state.tracked.get(event)
             if now < until and (known is None or self._looked.get(number) == known):
                 still[number] = until
                 continue
-            given = await journal.run(partial(early_one, number=number))
-            assessed = await self.assessor.assess(given, state, now, waited=now >= until)
+            given = early_one(store, number)
+            assessed = self.assessor.assess(store, given, state, now, waited=now >= until)
             if assessed.receipt.early:
                 still[number], self._looked[number] = until, known
                 continue
-            stray = None if assessed.event or known else given
+            stray, settled = None if assessed.event or known else given, True
             most = self.runtime.config.journal.max_size
-            settled = (number, assessed.receipt, self.runtime.clock.timestamp(), stray, most)
-            done = await journal.durably(lambda store, settled=settled: end_wait(store, *settled))  # type: ignore[misc]  # mypy cannot infer a lambda's default
+            at_ = self.runtime.clock.timestamp()
+            done = end_wait(store, number, assessed.receipt, at_, stray, most)
             self.publisher.left_out(done.unpublished)
-            journal.announce()
         self._looked = {number: self._looked.get(number) for number in still}
-        return min(still.values(), default=None)
-
-    async def _receipt(
-        self, delivery: Delivery, via: str, now: datetime, *, must_sign: bool
-    ) -> Receipt:
-        receipt = await self._content(delivery, via, now, must_sign=must_sign)
-        if delivery.checkpoint is not None:
-            receipt = replace(receipt, checkpoint=(via, *delivery.checkpoint))
-        return receipt
-
-    async def _content(
-        self, delivery: Delivery, via: str, now: datetime, *, must_sign: bool
-    ) -> Receipt:
-        if delivery.unread is not None:
-            self.publisher.count("dropped", delivery.unread)
-            return Receipt()
-        try:
-            message = self._opened(delivery, must_sign=must_sign)
-        except NotForUs:
-            self.publisher.count("dropped", "not-an-approval")
-            return Receipt()
-        except MalformedApproval as error:
-            return Receipt(events=self._malformed(delivery, via, str(error), now))
-        assessed = await self._assess(message, delivery, via, now)
-        return together([one.receipt for one in assessed])
+        return min(still.values(), default=None), settled
 
     def _opened_locally(self, delivery: Delivery) -> OpenedMessage:
         """A caller gets an answer, but what it sent is counted like a message from a bus."""
@@ -203,40 +241,32 @@ class Intake:
         told = Outcome("refused", None, cause, reason="malformed", detail=why)
         return self.publisher.stray(told, now)
 
-    async def _assess(
+    def _assess(
         self,
+        store: Store,
+        state: State,
         message: OpenedMessage,
         delivery: Delivery,
         via: str,
-        now: datetime,
         *,
         local: bool = False,
-    ) -> list[Assessment]:
-        journal, proof = self.runtime.journal, message.proof
-        state, found = await journal.run(open_to_votes), list[Assessment]()
+    ) -> tuple[list[Assessment], float]:
+        """Assess and record each approval of a message."""
+        now, found, full = self.runtime.clock.now(), list[Assessment](), None
+        ahead, dry_run = self.assessor.ahead, self.runtime.rules.dry_run
+        arrival = Arrival(via, now, max(now, now - ahead), local=local, dry_run=dry_run)
         for approval in message.said:
-            self.assessor.before = together([one.receipt for one in found])
-            given = Given(
-                approval,
-                via,
-                now,
-                proof.identity,
-                delivery.position,
-                proof.signed_at,
-                local,
-                delivery.log,
-                _past(delivery.recorded, max(now, now - self.assessor.ahead)),
-                self.runtime.rules.dry_run,
-            )
+            given = message.given(approval, delivery, arrival)
             key = (given.seen_as, approval.event_key)
-            if not await journal.run(lambda store, key=key: seen(store, *key)):  # type: ignore[misc]  # mypy cannot infer a lambda's default
-                assessed = await self.assessor.assess(given, state, now, refusal=message.refusal)
-                found.append(_remembering(assessed, key, local=local))
+            if seen(store, *key):
+                self.publisher.count("dropped", "duplicate")
+                if local:
+                    found.append(self.assessor.again(store, given, state, now))
                 continue
-            self.publisher.count("dropped", "duplicate")
-            if local:
-                found.append(await self.assessor.again(given, state, now))
-        return found
+            assessed = self.assessor.assess(store, given, state, now, refusal=message.refusal)
+            found.append(assessed.remembering(key, local=local))
+            full = self._write(store, found[-1].receipt)
+        return found, self._write(store, Receipt()) if full is None else full
 
     async def _heard(self, assessed: Sequence[Assessment]) -> list[LocalOutcome]:
         """The caller's answer; it includes Azure's answer if this vote satisfied the policy."""
@@ -266,21 +296,5 @@ class Intake:
         return told
 
 
-def _past(recorded: datetime | None, now: datetime) -> datetime | None:
-    """A record time, unless it is later than the arrival: then it proves nothing.
-
-    On some brokers the producer sets it, and may set it wrong.
-    """
-    return recorded if recorded is not None and recorded <= now else None
-
-
 def _is_due(outcome: LocalOutcome) -> bool:
     return outcome.outcome == "pending" and outcome.reason != EARLY
-
-
-def _remembering(assessed: Assessment, key: tuple[str, str], *, local: bool) -> Assessment:
-    """Remember the message's key, unless a refused sender may try again."""
-    refused = assessed.outcome.outcome == "refused"
-    if refused and (local or assessed.outcome.reason in {"unauthorized", "rate-limited"}):
-        return assessed
-    return replace(assessed, receipt=replace(assessed.receipt, keys=[key]))

@@ -3,7 +3,8 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -15,13 +16,15 @@ from bridge.core.state import moment
 from bridge.delivery.rules import longest_wait
 from bridge.journal import views
 from bridge.journal.cursors import checkpoints
-from bridge.plugins import ApprovalSettings, Listening
+from bridge.plugins import ApprovalSettings, Delivery, Listening
 from bridge.plugins.sources import find_approvals
 from bridge.runtime.runtime import Runtime
 from bridge.runtime.status import ListenerStatus
 
 log = logging.getLogger(__name__)
 
+MOST, MOST_BYTES = 256, 1024 * 1024
+"""How many messages, and how many bytes, are recorded together."""
 LONGEST_BACKOFF = 30.0
 NOTE = 30.0
 """How often to note that a source is connected, in seconds."""
@@ -41,9 +44,11 @@ class Listener:
     intake: Intake
     status: ListenerStatus
     _generation: int = -1
+    _alone: int = 0
+    """How many messages to take one at a time, because one of them may be what made us fail."""
 
     async def session(self) -> None:
-        """Connect and read messages; each is acknowledged once it is in the journal.
+        """Connect and read messages; those that have arrived are recorded together.
 
         Wait for Azure's first answer: new votes must not be judged by old state, and an open
         connection that nobody reads could end unnoticed.
@@ -60,17 +65,27 @@ class Listener:
             lookback=await self._lookback(),
             heard=self._heard,
         )
-        place, must_sign = self.runtime.identity.place, self.settings.trust == "signed"
+        place = self.runtime.identity.place
         async with plugin.open(self.settings, place, listening) as deliveries, self._noting():
             self._heard(None)
-            async for delivery in deliveries:
+            async with _reading(deliveries) as inbox:
+                while arrived := await inbox.arrived(1 if self._alone else MOST):
+                    await self._take(arrived)
+
+    async def _take(self, arrived: Sequence[Delivery]) -> None:
+        """Record what has arrived, and acknowledge each message once it is in the journal."""
+        must_sign = self.settings.trust == "signed"
+        while arrived:
+            self._check_journal()
+            taken = await self.intake.take_some(arrived, self.name, must_sign=must_sign)
+            for delivery in arrived[:taken]:
                 where = {"source": self.name, "position": delivery.position}
                 log.debug("approvals.received", extra=where)
-                self._check_journal()
-                await self.intake.take(delivery, self.name, must_sign=must_sign)
                 if delivery.ack is not None:
                     await delivery.ack()
                 self.status.received += 1
+            self._alone = max(0, self._alone - taken)
+            arrived = arrived[taken:]
 
     async def _connected(self) -> datetime | None:
         """When this source was last known to be connected; the release before noted its start."""
@@ -162,6 +177,54 @@ class Listener:
         if status.state != "unavailable":
             log.warning("approvals.unavailable", extra={"source": self.name, "error": said})
         status.state, status.error = "unavailable", said
+        if problem is not None and not isinstance(problem, Unavailable):
+            self._alone = MOST
+
+
+class _Inbox:
+    """The messages of a source that have arrived and are not taken yet, up to a limit."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[Delivery] = deque()
+        self._bytes, self._over = 0, False
+        self._news, self._room = asyncio.Event(), asyncio.Event()
+
+    async def fill(self, deliveries: AsyncIterator[Delivery]) -> None:
+        """Read until the source ends or fails, and wait while there is no room."""
+        try:
+            async for delivery in deliveries:
+                self._waiting.append(delivery)
+                self._bytes += len(delivery.body)
+                self._news.set()
+                while len(self._waiting) >= MOST or self._bytes >= MOST_BYTES:
+                    self._room.clear()
+                    await self._room.wait()
+        finally:
+            self._over = True
+            self._news.set()
+
+    async def arrived(self, most: int) -> list[Delivery]:
+        """What has arrived, up to *most*; wait for the first one. Empty: nothing more comes."""
+        await self._news.wait()
+        found = [self._waiting.popleft() for _ in range(min(most, len(self._waiting)))]
+        self._bytes -= sum(len(one.body) for one in found)
+        self._room.set()
+        if not self._waiting and not self._over:
+            self._news.clear()
+        return found
+
+
+@asynccontextmanager
+async def _reading(deliveries: AsyncIterator[Delivery]) -> AsyncGenerator[_Inbox]:
+    """Read ahead. When the source has failed and all that arrived is taken, raise its error."""
+    inbox = _Inbox()
+    task = asyncio.create_task(inbox.fill(deliveries))
+    try:
+        yield inbox
+        await task
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 @dataclass(slots=True)

@@ -1,13 +1,21 @@
 """Decides which bridge publishes an outcome: every bridge counts it, one publishes it."""
 
+import asyncio
 import logging
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
+from typing import TypeVar
 
 from bridge.approvals.outcomes import ALARMING, Outcome, outcome
 from bridge.core.cloudevent import CloudEvent
 from bridge.core.ids import timestamp
 from bridge.core.state import Tracked
+from bridge.journal import Journal
+from bridge.journal.store import Store
 from bridge.policy.judge import Judgment, turn
 from bridge.runtime.runtime import CALLER_ADDRESS, Runtime
 
@@ -30,6 +38,50 @@ DROPPED = (
 )
 """Why a message, or the outcome of a vote, is only counted."""
 _LOG_STRAYS = 60.0
+T = TypeVar("T")
+Effect = Callable[[], None]
+_LATER: ContextVar[list[Effect] | None] = ContextVar("later", default=None)
+
+
+async def in_journal(journal: Journal, work: Callable[[Store], T]) -> T:
+    """Run *work* in the journal's thread, where votes are assessed and recorded.
+
+    What it counts, logs and shows follows in the event loop, even if the caller is canceled, and
+    only if *work* was committed.
+    """
+    loop, context = asyncio.get_running_loop(), copy_context()
+
+    def run(store: Store) -> T:
+        with _effects() as later:
+            result = work(store)
+        loop.call_soon_threadsafe(_do_all, later, context=context)
+        return result
+
+    return await journal.durably(run)
+
+
+def _do_all(later: list[Effect]) -> None:
+    for effect in later:
+        effect()
+
+
+@contextmanager
+def _effects() -> Generator[list[Effect]]:
+    later: list[Effect] = []
+    token = _LATER.set(later)
+    try:
+        yield later
+    finally:
+        _LATER.reset(token)
+
+
+def _do(effect: Effect) -> None:
+    """Do it now, or once the votes are committed."""
+    later = _LATER.get()
+    if later is None:
+        effect()
+    else:
+        later.append(effect)
 
 
 @dataclass(slots=True)
@@ -68,14 +120,14 @@ class Publisher:
     def place(self, known: Tracked, judgment: Judgment) -> int | None:
         """In which turn we act; 0 for a vote sent only to us, which no other bridge knows."""
         mine = self.turn(known)
-        return 0 if mine and any(vote.local for vote in judgment.causes) else mine
+        return 0 if mine and judgment.local else mine
 
     def concerns(self, known: Tracked) -> bool:
         """Whether this bridge may act on the event; while the VM's name is unknown, it may."""
         return self.runtime.config.source.scope == "all" or known.affected is not False
 
     def count(self, what: str, reason: str = "") -> None:
-        self.runtime.status.count_approval(what, reason)
+        _do(partial(self.runtime.status.count_approval, what, reason))
 
     def _count(self, told: Outcome) -> None:
         """Count an outcome. Drills are not counted: they must not cause alerts."""
@@ -120,7 +172,7 @@ class Publisher:
     def _show(self, told: Outcome, now: datetime, *, stray: bool) -> None:
         """Let operators see a refusal that is not published here."""
         refused = outcome(told, self.runtime.identity.observer, now)
-        self.runtime.status.refusals.add(refused, stray=stray)
+        _do(partial(self.runtime.status.refusals.add, refused, stray=stray))
 
     def _too_much(self, told: Outcome, *, counted: bool = False) -> bool:
         """Keep unverified senders from filling the journal with what one of them can repeat.
@@ -150,7 +202,7 @@ class Publisher:
             return []
         fields = {"reason": told.reason, "detail": told.detail, "via": told.cause.via}
         more = {"event_id": told.event_key, "unlogged": self._unlogged}
-        log.warning("approval.stray", extra={**fields, **more})
+        _do(lambda: log.warning("approval.stray", extra={**fields, **more}))
         self._logged, self._unlogged = self.runtime.clock.monotonic(), 0
         return []
 
@@ -162,6 +214,11 @@ def _level(told: Outcome) -> int:
 
 
 def _log(told: Outcome, level: int) -> None:
+    if log.isEnabledFor(level):
+        _do(partial(_write_line, told, level))
+
+
+def _write_line(told: Outcome, level: int) -> None:
     """One line that answers who decided what, about which VMs, until when, and why."""
     cause, event = told.cause, told.known.event if told.known else None
     fields = {

@@ -10,16 +10,17 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
-from bridge.approvals.outcomes import Outcome, cause_of
+from bridge.approvals.outcomes import Cause, Outcome, cause_of
 from bridge.approvals.publisher import Publisher
 from bridge.common.supervise import backoff
+from bridge.core.cloudevent import CloudEvent
 from bridge.core.model import STARTED, ScheduledEvent
 from bridge.core.state import State, Tracked
-from bridge.journal.grants import EventLife, GrantState, ask, grant_of, mark
+from bridge.journal.grants import EventLife, GrantState, ask, duties, grant_of, mark
 from bridge.journal.store import Store
-from bridge.journal.votes import votes
+from bridge.journal.votes import counted_votes
 from bridge.metadata.answers import OUTDATED, WITHDRAWN, Accepted, SourceProblem
-from bridge.policy.judge import Judgment, judge
+from bridge.policy.judge import Judgment
 from bridge.policy.votes import Vote
 from bridge.runtime.runtime import Runtime
 
@@ -48,6 +49,13 @@ class Asked:
     @property
     def event(self) -> EventLife:
         return self.known.event.key, self.known.life
+
+    @property
+    def cause(self) -> Cause:
+        """The last approval; a policy that is satisfied has one."""
+        if self.judgment.last is None:
+            raise ValueError("Azure is never notified without an approval")
+        return cause_of(self.judgment.last)
 
 
 class Azure(Protocol):
@@ -96,23 +104,23 @@ class StartRequests:
     async def tell(self, due: Sequence[EventLife]) -> float | None:
         """POST what is due, in one request if possible; return seconds until the next attempt."""
         waits = [
-            await self._tell(due[start : start + MOST_AT_ONCE])
+            await self._tell(due[start : start + MOST_AT_ONCE], others=True)
             for start in range(0, len(due), MOST_AT_ONCE)
         ]
         return min((wait for wait in waits if wait is not None), default=None)
 
-    async def _tell(self, due: Sequence[EventLife]) -> float | None:
+    async def _tell(self, due: Sequence[EventLife], *, others: bool = False) -> float | None:
+        """POST these, and with *others* what becomes due while the request waits to leave."""
         await self._mark_due(due)
         asked: dict[EventLife, Asked] = {}
 
         async def choose(incarnation: int | str | None) -> list[str]:
-            asked.update(await self._last_look(due, incarnation))
+            asked.update(await self._last_look(due, incarnation, others=others))
             return [one.known.event.event_id for one in asked.values()]
 
         answer = await self.azure.approve(choose)
         if isinstance(answer, Accepted):
-            for one in asked.values():
-                await self._granted(one)
+            await self._granted(list(asked.values()))
             return None
         if answer is OUTDATED:
             return _UNREAD
@@ -123,19 +131,22 @@ class StartRequests:
     async def _not_accepted(
         self, answer: SourceProblem, asked: Sequence[EventLife], due: Sequence[EventLife]
     ) -> float | None:
-        """Try again later; if the request was refused, each event in a request of its own."""
+        """Try again later; if the request was refused, in two halves.
+
+        One event that is gone may have made the whole request fail. With halves, few requests find
+        it, and the others go through.
+        """
         if answer.status is not None:
             await self._mark(asked, "due")  # Azure has answered, so no request is on its way
         if _refused(answer):
             self.azure.read_again()
-            if len(asked) > 1:
-                # One event that is gone may have made the whole request fail.
-                waits = [await self._tell([event]) for event in asked]
+            if (half := len(asked) // 2) > 0:
+                waits = [await self._tell(part) for part in (asked[:half], asked[half:])]
                 return min((wait for wait in waits if wait is not None), default=None)
-        return min(self._failed(event, answer) for event in asked or due)
+        return self._failed(asked or due, answer)
 
     async def _last_look(
-        self, due: Sequence[EventLife], incarnation: int | str | None
+        self, due: Sequence[EventLife], incarnation: int | str | None, *, others: bool
     ) -> Mapping[EventLife, Asked]:
         """Judge once more, by the journal and the rules as they are when the request can leave.
 
@@ -145,8 +156,11 @@ class StartRequests:
         """
 
         def look(store: Store) -> Mapping[EventLife, Asked]:
-            now = self.runtime.clock.timestamp()
-            return ask(store, lambda: self._still_due(store, due, incarnation), now)
+            now, wanted = self.runtime.clock.timestamp(), [*due]
+            if others:
+                wanted += [one for one in duties(store) if one not in due and not self.wait(one)]
+            chosen = wanted[:MOST_AT_ONCE]
+            return ask(store, lambda: self._still_due(store, chosen, incarnation), now)
 
         async with self.voting:
             return await self.runtime.journal.durably(look)
@@ -168,7 +182,7 @@ class StartRequests:
         if known.missing_since is not None or grant_of(store, event) not in {None, "due", "asked"}:
             return None
         rules = self.runtime.rules_for(known)
-        judgment = judge(known.event, votes(store, *event), rules, now)
+        judgment = counted_votes(store, known, rules).judge(now)
         turn = self.our_turn(known, judgment)
         if turn is None or now < turn:
             return None
@@ -180,35 +194,29 @@ class StartRequests:
         await self._mark([one for one, state in states.items() if state is None], "due")
 
     async def _mark(self, events: Sequence[EventLife], state: GrantState) -> None:
-        for event in events:
+        if events:
             await self.runtime.journal.durably(
-                lambda store, event=event: mark(
-                    store, event, state, (), self.runtime.clock.timestamp()
-                )  # type: ignore[misc]  # mypy cannot infer a lambda's default
+                lambda store: mark(store, events, state, (), self.runtime.clock.timestamp())
             )
 
-    def _failed(self, event: EventLife, answer: SourceProblem) -> float:
-        failures = self._tries.get(event, (0, 0.0))[0] + 1
-        wait = answer.retry_after or backoff(failures, most=_LONGEST_BACKOFF)
-        self._tries[event] = (failures, self.runtime.clock.monotonic() + wait)
-        if failures == 1:
+    def _failed(self, events: Sequence[EventLife], answer: SourceProblem) -> float:
+        """Try again later, all of them together."""
+        failures = {event: self._tries.get(event, (0, 0.0))[0] + 1 for event in events}
+        most = max(failures.values())
+        wait = answer.retry_after or backoff(most, most=_LONGEST_BACKOFF)
+        retry_at = self.runtime.clock.monotonic() + wait
+        self._tries |= {event: (count, retry_at) for event, count in failures.items()}
+        for event in (event for event, count in failures.items() if count == 1):
             log.warning(
                 "start_request.failed", extra={"event_id": event[0], "detail": answer.detail}
             )
         return wait
 
-    async def _granted(self, asked: Asked) -> None:
-        """Publish the judgment by which Azure was asked: what came later did not decide."""
-        told = Outcome(
-            "granted",
-            asked.known.event.key,
-            cause_of(asked.judgment.causes[-1]),
-            asked.known,
-            asked.judgment,
-            asked.policy,
-            posted_at=asked.at,
-        )
-        await self._end(asked.event, "granted", told, self.runtime.clock.now())
+    async def _granted(self, asked: Sequence[Asked]) -> None:
+        """Publish the judgments by which Azure was asked: what came later did not decide."""
+        now = self.runtime.clock.now()
+        told = [self.publisher.publish(_grant(one), now) for one in asked]
+        await self._end([one.event for one in asked], "granted", told)
 
     async def missed(self, event: EventLife, cast: Sequence[Vote], known: Tracked | None) -> None:
         """Close a request that was due. If the event started early, someone else approved it."""
@@ -219,7 +227,7 @@ class StartRequests:
         skew = timedelta(seconds=self.runtime.status.source.clock_skew or 0.0)
         if due is not None and now - skew < due:
             log.info("approval.released_elsewhere", extra={"event_id": event[0]})
-            await self._end(event, "settled", None, now)
+            await self._end([event], "settled", ())
             return
         why = "the event started" if started else "the event was gone"
         told = Outcome(
@@ -231,18 +239,30 @@ class StartRequests:
             reason="expired",
             detail=f"Azure had not confirmed the StartRequest when {why}.",
         )
-        await self._end(event, "failed", told, now)
+        await self._end([event], "failed", [self.publisher.publish(told, now)])
 
     async def _end(
-        self, event: EventLife, state: GrantState, told: Outcome | None, now: datetime
+        self, events: Sequence[EventLife], state: GrantState, told: Sequence[CloudEvent]
     ) -> None:
-        """Record the result, with the CloudEvent about it."""
-        self._tries.pop(event, None)
-        said = [] if told is None else [self.publisher.publish(told, now)]
+        """Record the results in one transaction, with the CloudEvents about them."""
+        for event in events:
+            self._tries.pop(event, None)
         await self.runtime.journal.durably(
-            lambda store: mark(store, event, state, said, self.runtime.clock.timestamp())
+            lambda store: mark(store, events, state, told, self.runtime.clock.timestamp())
         )
         self.runtime.journal.announce()
+
+
+def _grant(asked: Asked) -> Outcome:
+    return Outcome(
+        "granted",
+        asked.known.event.key,
+        asked.cause,
+        asked.known,
+        asked.judgment,
+        asked.policy,
+        posted_at=asked.at,
+    )
 
 
 def _refused(answer: SourceProblem) -> bool:

@@ -5,16 +5,17 @@ Signatures are verified with the keys in `approvals.allow`, which are read when 
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 
 from bridge.common.signatures import Headers, Key, Mismatch, Unsigned, is_signed, verify
+from bridge.common.strictjson import read_object
 from bridge.plugins import Delivery
 from bridge.policy.allow import Allow
 from bridge.policy.message import read, unwrap
-from bridge.policy.votes import Approval, Refusal
+from bridge.policy.votes import Approval, Given, Refusal
 
 log = logging.getLogger(__name__)
 
@@ -30,12 +31,38 @@ class Proof:
 
 
 @dataclass(frozen=True, slots=True)
+class Arrival:
+    """How and when a message arrived; record times after `latest` prove nothing."""
+
+    via: str
+    at: datetime
+    latest: datetime
+    local: bool = False
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class OpenedMessage:
     """The content of a message, and who sent it if that is verified; else perhaps a `refusal`."""
 
     said: Sequence[Approval]
     proof: Proof
     refusal: Refusal | None = None
+
+    def given(self, approval: Approval, delivery: Delivery, arrival: Arrival) -> Given:
+        """One of its approvals, as it arrived."""
+        return Given(
+            approval,
+            arrival.via,
+            arrival.at,
+            self.proof.identity,
+            delivery.position,
+            self.proof.signed_at,
+            arrival.local,
+            delivery.log,
+            _past(delivery.recorded, arrival.latest),
+            arrival.dry_run,
+        )
 
 
 @dataclass(slots=True)
@@ -62,7 +89,7 @@ class Verifier:
         if not must_sign and (not is_signed(headers) or not any(rule.keys for rule in allow)):
             return Proof()
         why = "it is not signed"
-        for rule in allow:
+        for rule in _likely_first(allow, body):
             try:
                 signed = verify(self._keys(rule), headers, body)
             except Unsigned:
@@ -88,6 +115,18 @@ class Verifier:
             log.error("approvals.key_unreadable", extra={"approver": approver, "error": why})
 
 
+def _likely_first(allow: Sequence[Allow], body: bytes) -> Iterator[Allow]:
+    """All entries, beginning with those of the name that the message claims.
+
+    It only saves work: whichever key fits is the proof.
+    """
+    content = read_object(body)
+    data = content.get("data")
+    name = (data if isinstance(data, dict) else content).get("approver")
+    yield from (rule for rule in allow if rule.approver == name)
+    yield from (rule for rule in allow if rule.approver != name)
+
+
 def place_in_log(delivery: Delivery) -> str | None:
     """What no other message without an id has: its log, and its position and time in it.
 
@@ -97,3 +136,11 @@ def place_in_log(delivery: Delivery) -> str | None:
         return delivery.position
     recorded = delivery.recorded.isoformat() if delivery.recorded else ""
     return f"{delivery.log}\x1f{delivery.position}\x1f{recorded}"
+
+
+def _past(recorded: datetime | None, latest: datetime) -> datetime | None:
+    """A record time, unless it is later than the arrival: then it proves nothing.
+
+    On some brokers the producer sets it, and may set it wrong.
+    """
+    return recorded if recorded is not None and recorded <= latest else None

@@ -58,8 +58,15 @@ def setup(level: str | None = None, *, stream: TextIO | None = None) -> None:
     for known in [one for one in noisy.filters if isinstance(one, _Sparse)]:
         noisy.removeFilter(known)
     noisy.addFilter(_Sparse())
+    _know_less()
     logging.captureWarnings(capture=True)
     sys.excepthook = _crashed
+
+
+def _know_less() -> None:
+    """Do not collect what no line shows; the manual of `logging` recommends exactly this."""
+    logging._srcfile = None  # noqa: SLF001  documented there
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
 
 
 def _crashed(

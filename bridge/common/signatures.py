@@ -10,6 +10,7 @@ import hmac
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Literal
 
 from bridge.common.errors import Misconfigured
@@ -74,6 +75,7 @@ class Key:
         return True
 
 
+@lru_cache(maxsize=1024)
 def read_key(text: str) -> Key:
     """Read a key: `whsec_…`, `whsk_…` or `whpk_…`. Raises `Misconfigured`."""
     kind, _, encoded = text.partition("_")

@@ -1,8 +1,7 @@
 """Configuration errors as sentences: file, line, key, problem, and what is allowed."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 from pydantic import BaseModel, ValidationError
 
@@ -45,8 +44,7 @@ class ConfigError(Misconfigured):
         super().__init__("\n".join(self.problems))
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigProblem:
+class ConfigProblem(NamedTuple):
     """One problem at one key."""
 
     path: KeyPath
@@ -81,13 +79,23 @@ def write_path(path: KeyPath) -> str:
 
 
 def mask(text: str, used: Mapping[str, str]) -> str:
-    """Put `${NAME}` back where a value from the environment appears; it may be a secret."""
+    """Put `${NAME}` back where a value from the environment appears, and hide `USER:PASSWORD@`."""
     for name, value in used.items():
         if len(value) > 3:
             for shown in (value, repr(value)[1:-1]):
                 text = text.replace(shown, f"${{{name}}}")
-    text = " ".join(text.split())
+    text = " ".join(map(_without_password, text.split()))
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def _without_password(word: str) -> str:
+    """An address without what is in front of its @; every plugin may quote a wrong one."""
+    before, at, host = word.rpartition("@")
+    if not at or ":" not in before:
+        return word
+    quote = before[:1] if before[:1] in "'\"" else ""
+    scheme, mark, _ = before.removeprefix(quote).partition("://")
+    return f"{quote}{scheme if mark else ''}{mark}***@{host}"
 
 
 def _path(loc: KeyPath, data: object) -> KeyPath:

@@ -8,7 +8,7 @@ from typing import Any
 from bridge.core.cloudevent import TransitionKind
 from bridge.core.ids import digest, number, timestamp
 from bridge.core.model import SCHEDULED, STARTED, Document, ScheduledEvent
-from bridge.core.state import Ended, Facts, PastState, State, Step, Tracked, Transition
+from bridge.core.state import Ended, Ends, Facts, PastState, State, Step, Tracked, Transition
 
 SETTLING = timedelta(minutes=5)
 """How long a missing event proves nothing, once the service may be enabling itself again."""
@@ -32,7 +32,7 @@ def transitions(before: State, after: Document, facts: Facts) -> Step:
     for key, event in seen.items():
         tracked[key], happened = _present(before, event, facts)
         found.extend(happened)
-    ended = dict(before.ended)
+    gone: dict[str, Ended] = {}
     for key, known in before.tracked.items():
         if key in seen:
             continue
@@ -41,11 +41,11 @@ def transitions(before: State, after: Document, facts: Facts) -> Step:
         if kept is not None:
             tracked[key] = kept
         elif known.announced:
-            ended[key] = Ended(known.life, facts.now)
+            gone[key] = Ended(known.life, facts.now)
     state = replace(
         before,
         tracked=tracked,
-        ended=ended,
+        ended=Ends.of(before.ended).adding(gone) if gone else before.ended,
         incarnation=after.incarnation,
         last_good=facts.now,
         boot_id=facts.boot_id or before.boot_id,
@@ -86,6 +86,13 @@ def _went_down(before: int | str | None, after: int | str | None) -> bool:
 
 
 def _forget(state: State, now: datetime) -> State:
+    """Forget old ends when the first of them is old: they are in the order of their time.
+
+    After the clock was set back, some are forgotten later; nothing relies on that.
+    """
+    first = next(iter(state.ended.values()), None)
+    if first is None or now - first.at < REMEMBERED:
+        return state
     recent = {key: end for key, end in state.ended.items() if now - end.at < REMEMBERED}
     return replace(state, ended=recent)
 
@@ -108,16 +115,28 @@ def _present(
     known = before.tracked.get(event.key)
     if known is None:
         last = before.ended.get(event.key)
-        event = replace(event, status=_status(event))
-        life = last.life + 1 if last else 1
-        known = Tracked(event, life=life, affected=affected, watched=facts.watching)
-        return _first(_remembering(known, facts.now), facts)
-    known = with_past(known, facts.now)
-    now = replace(known, event=_merge(known.event, event), affected=affected)
-    now = _remembering(replace(now, missing_since=None, booted=False), facts.now)
+        life = last.life + 1 if last and facts.now - last.at < REMEMBERED else 1
+        return _first(_new(event, life, affected, facts), facts)
+    known, merged = with_past(known, facts.now), _merge(known.event, event)
+    as_before = known.announced and known.missing_since is None and not known.booted
+    if as_before and affected == known.affected and merged == known.event:
+        return known, []
+    now = replace(known, event=merged, affected=affected, missing_since=None, booted=False)
+    now = _remembering(now, facts.now)
     if not known.announced:
         return _first(now, facts)
     return _again(known, now, facts)
+
+
+def _new(event: ScheduledEvent, life: int, affected: bool | None, facts: Facts) -> Tracked:  # noqa: FBT001  as in Tracked
+    status = _status(event)
+    event = event if event.status == status else replace(event, status=status)
+    past = (_past_state(event, facts.now),)
+    return Tracked(event, life, affected=affected, past=past, watched=facts.watching)
+
+
+def _past_state(event: ScheduledEvent, now: datetime) -> PastState:
+    return PastState(digest(event), now, event.event_type, event.resources, event.not_before)
 
 
 def with_past(known: Tracked, now: datetime) -> Tracked:
@@ -130,18 +149,19 @@ def with_past(known: Tracked, now: datetime) -> Tracked:
 
 def _remembering(known: Tracked, now: datetime) -> Tracked:
     """With its present state as the last of those it had; *now* is when that was first seen."""
-    event, state = known.event, digest(known.event)
-    if known.past and known.past[-1].digest == state:
+    if known.past and known.past[-1].digest == digest(known.event):
         return known
     # After the clock was set back, no earlier state may seem to be in the future.
     past = [replace(one, since=min(one.since, now)) for one in known.past]
-    past.append(PastState(state, now, event.event_type, event.resources, event.not_before))
+    past.append(_past_state(known.event, now))
     watched = known.watched and len(past) <= MOST_STATES
     return replace(known, past=tuple(past[-MOST_STATES:]), watched=watched)
 
 
 def _merge(old: ScheduledEvent, new: ScheduledEvent) -> ScheduledEvent:
     """Transitions are one-way, and NotBefore (empty once started) keeps its last known value."""
+    if new == old:
+        return old
     started = STARTED in (old.status, _status(new))
     status = STARTED if started else SCHEDULED
     return replace(new, status=status, not_before=new.not_before or old.not_before)

@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 from datetime import UTC, datetime
+from functools import lru_cache
 from uuid import UUID, uuid5
 
 from bridge.core.model import ScheduledEvent
@@ -22,13 +23,21 @@ def identify(*parts: str) -> str:
 
 def digest(event: ScheduledEvent) -> str:
     """SHA-256 of the fields that `updated` reports; the order of Resources does not matter."""
-    state = [
-        timestamp(event.not_before) if event.not_before else None,
-        sorted(set(event.resources)),
-        event.event_type,
-        event.description,
-        number(event.duration),
-    ]
+    described = (event.event_type, event.description, event.duration)
+    return _digest(event.not_before, event.resources, *described)
+
+
+@lru_cache(maxsize=256)
+def _digest(
+    not_before: datetime | None,
+    resources: tuple[str, ...],
+    event_type: str,
+    description: str | None,
+    duration: float | None,
+) -> str:
+    """Events that Azure announces together are often alike, and each is asked about repeatedly."""
+    due = timestamp(not_before) if not_before else None
+    state = [due, sorted(set(resources)), event_type, description, number(duration)]
     text = json.dumps(state, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -38,6 +47,7 @@ def number(value: float | None) -> float | None:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
+@lru_cache(maxsize=256)
 def timestamp(moment: datetime) -> str:
     """RFC 3339 in UTC, with milliseconds only if they are not zero."""
     moment = moment.astimezone(UTC)
@@ -45,6 +55,7 @@ def timestamp(moment: datetime) -> str:
     return moment.isoformat(timespec=precision).replace("+00:00", "Z")
 
 
+@lru_cache(maxsize=16)
 def safe_name(value: str) -> str:
     """Replace characters that transports disagree on; part of a hash keeps the names distinct."""
     cleaned = _UNSAFE.sub("_", value)

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 SCHEDULED = "Scheduled"
 STARTED = "Started"
@@ -58,8 +59,7 @@ class ScheduledEvent:
         return vm_name.casefold() in (name.casefold() for name in self.resources)
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(NamedTuple):
     """One answer of the metadata service. The incarnation is kept as received, even as text."""
 
     incarnation: int | str | None
@@ -112,7 +112,12 @@ def writable(value: Any, depth: int = 0) -> Any:
         return None
     if isinstance(value, list):
         return [writable(item, depth + 1) for item in value]
-    return {writable(name): writable(item, depth + 1) for name, item in value.items()}
+    return {
+        name if name.isascii() else writable(name): item
+        if item.__class__ is int or (item.__class__ is str and item.isascii())
+        else writable(item, depth + 1)
+        for name, item in value.items()
+    }
 
 
 def may_be_unwritable(text: str) -> bool:
@@ -172,6 +177,7 @@ def _resources(value: object, *, underscored: bool) -> tuple[str, ...]:
     return tuple(name.removeprefix("_") for name in value) if underscored else tuple(value)
 
 
+@lru_cache(maxsize=256)
 def parse_time(text: str | None) -> datetime | None:
     """Read RFC 1123 or ISO 8601, in UTC; None when it is empty or absent.
 

@@ -1,10 +1,12 @@
 """Our state of the scheduled events, and their changes, as values; and what is tracked as JSON."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal
+from functools import lru_cache
+from itertools import chain
+from typing import Any, Literal, NamedTuple
 
 from bridge.core.cloudevent import TransitionKind
 from bridge.core.model import ScheduledEvent
@@ -53,12 +55,57 @@ class Tracked:
         return self.life == REHEARSED
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(NamedTuple):
     """The last life of an event whose end was announced."""
 
     life: int
     at: datetime
+
+
+class Ends(Mapping[str, Ended]):
+    """Events that have ended, the latest last.
+
+    There may be tens of thousands, and one more must not cost a copy of all. So most of them are
+    in `old`, which successors share, and only the latest in `new`.
+    """
+
+    __slots__ = ("new", "old")
+    _MOST_NEW = 256
+
+    def __init__(self, old: Mapping[str, Ended], new: Mapping[str, Ended]) -> None:
+        self.old, self.new = old, new
+
+    @classmethod
+    def of(cls, ends: Mapping[str, Ended]) -> "Ends":
+        return ends if isinstance(ends, Ends) else Ends(ends, {})
+
+    def __getitem__(self, key: str) -> Ended:
+        return self.new[key] if key in self.new else self.old[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return chain(self.old, self.new)
+
+    def __len__(self) -> int:
+        return len(self.old) + len(self.new)
+
+    def __repr__(self) -> str:
+        return f"Ends({dict(self)})"
+
+    def adding(self, more: Mapping[str, Ended]) -> "Ends":
+        """These and *more*; an event that ends again is among the latest again."""
+        new = {key: end for key, end in self.new.items() if key not in more} | dict(more)
+        if len(new) <= self._MOST_NEW and self.old.keys().isdisjoint(more):
+            return Ends(self.old, new)
+        return Ends({key: end for key, end in self.old.items() if key not in more} | new, {})
+
+    def since(self, before: Mapping[str, Ended]) -> tuple[list[str], list[tuple[str, Ended]]]:
+        """What is no longer there, and what is new or different, compared with *before*."""
+        was, now, then = Ends.of(before), self.new, self.old
+        shared = was.old is self.old
+        past = was.new if shared else {**was.old, **was.new}
+        present = now if shared else {**then, **now}
+        gone = [key for key in past if key not in present]
+        return gone, [(k, end) for k, end in present.items() if past.get(k) != end]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +120,7 @@ class State:
     boot_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(NamedTuple):
     """What a document does not say: the time, the VM, and what we did ourselves."""
 
     now: datetime
@@ -103,8 +149,7 @@ class Transition:
         return self.life == REHEARSED
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """The new state, the changes, and anomalies (EventIds that went back to Scheduled)."""
 
     state: State
@@ -130,7 +175,23 @@ _JSON = json.JSONEncoder(default=plain, separators=(",", ":"))
 
 
 def encode_tracked(known: Tracked) -> str:
-    return _JSON.encode(known)
+    body = _with_times(known, "missing_since", "since")
+    body["event"] = _with_times(known.event, "not_before")
+    body["past"] = [_with_times(one, "since", "not_before") for one in known.past]
+    return _JSON.encode(body)
+
+
+def _with_times(value: object, *times: str) -> dict[str, Any]:
+    """The fields of a dataclass, and these as text: many events share their times."""
+    fields = shallow(value)
+    for name in times:
+        fields[name] = fields[name] and _isoformat(fields[name])
+    return fields
+
+
+@lru_cache(maxsize=256)
+def _isoformat(moment: datetime) -> str:
+    return moment.isoformat()
 
 
 def decode_tracked(text: str) -> Tracked:

@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from bridge.core.cloudevent import CloudEvent, full_type
 from bridge.core.ids import safe_id
@@ -12,8 +12,7 @@ _UNSETTLED = """FROM outbox o LEFT JOIN delivery d ON d.sink = :sink AND d.seq =
     WHERE o.seq > (SELECT low FROM sink WHERE name = :sink) AND d.how IS NULL"""
 
 
-@dataclass(frozen=True, slots=True)
-class Backlog:
+class Backlog(NamedTuple):
     """What one sink has not settled yet, and what it refused."""
 
     waiting: int
@@ -22,8 +21,7 @@ class Backlog:
     delivered: int
 
 
-@dataclass(frozen=True, slots=True)
-class DeadLetter:
+class DeadLetter(NamedTuple):
     """A CloudEvent that a sink refused for good, or that got too old before it was delivered."""
 
     sink: str

@@ -27,12 +27,25 @@ def granted(store: Store) -> set[EventLife]:
     return set(rows.fetchall())
 
 
+def duties(store: Store) -> list[EventLife]:
+    """The events that this bridge must tell Azure about, those that have waited longest first."""
+    sql = "SELECT event, life FROM grants WHERE state = 'due' ORDER BY at"
+    return [(event, life) for event, life in store.connection.execute(sql)]
+
+
 def mark(
-    store: Store, event: EventLife, state: GrantState, events: Sequence[CloudEvent], now: float
+    store: Store,
+    marked: Sequence[EventLife],
+    state: GrantState,
+    events: Sequence[CloudEvent],
+    now: float,
 ) -> None:
-    """Record the result of telling Azure, together with the CloudEvent about it."""
+    """Record the result of telling Azure, together with the CloudEvents about it."""
     with store.transaction(keeps_state=True) as db:
-        db.execute("INSERT OR REPLACE INTO grants VALUES (?, ?, ?, ?)", (*event, state, now))
+        db.executemany(
+            "INSERT OR REPLACE INTO grants VALUES (?, ?, ?, ?)",
+            [(*event, state, now) for event in marked],
+        )
         store.add(db, events, now)
 
 
@@ -52,14 +65,15 @@ def ask(
     return chosen
 
 
-def withdraw(store: Store, event: EventLife) -> None:
+def withdraw(store: Store, events: Sequence[EventLife]) -> None:
     """Note that we no longer must tell Azure: there is a hold, or it is only a dry run.
 
     No request may be on its way.
     """
     with store.transaction(keeps_state=True) as db:
-        withdraw_in(db, event)
-        db.execute("DELETE FROM grants WHERE event = ? AND life = ? AND state = 'asked'", event)
+        for event in events:
+            withdraw_in(db, event)
+            db.execute("DELETE FROM grants WHERE event = ? AND life = ? AND state = 'asked'", event)
 
 
 def withdraw_in(db: sqlite3.Connection, event: EventLife) -> None:

@@ -6,7 +6,7 @@ CloudEvents. Whatever senders leave behind who did not prove their name is delet
 
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from bridge.journal.schema import row_bytes
 from bridge.journal.store import Store
@@ -22,19 +22,18 @@ _WANTED = """EXISTS (
         WHERE d.sink = s.name AND d.seq = outbox.seq AND d.how IS NOT NULL))"""
 
 
-@dataclass(frozen=True, slots=True)
-class Trimmed:
+class Trimmed(NamedTuple):
     """How many rows were deleted, and how many of them some sink had not settled."""
 
-    removed: int = 0
-    lost: dict[str, int] = field(default_factory=dict)
+    removed: int
+    lost: dict[str, int]
 
 
 def trim(
     store: Store, *, now: float, keep: float, max_size: int, best_effort: Sequence[str] = ()
 ) -> Trimmed:
     """Delete what is old and settled; above *max_size* also the oldest, settled rows first."""
-    with store.transaction() as db:
+    with store.transaction(keeps_state=True) as db:
         removed = _by_age(db, now - keep)
         trimmed = _by_size(db, max_size, best_effort, removed)
     if trimmed.removed:
@@ -98,8 +97,7 @@ def used(db: sqlite3.Connection) -> int:
     return int((pages - free) * db.execute("PRAGMA page_size").fetchone()[0])
 
 
-@dataclass(frozen=True, slots=True)
-class Space:
+class Space(NamedTuple):
     """Bytes that votes and early approvals, message keys, and outcomes of unverified votes take."""
 
     verified: int = 0
@@ -122,13 +120,13 @@ def has_room(db: sqlite3.Connection, bodies: Iterable[str], max_size: int) -> bo
     return space(db).unverified + more <= max_size // _SHARE // 2
 
 
-def bound_votes(db: sqlite3.Connection, max_size: int) -> float:
+def bound_votes(store: Store, max_size: int) -> float:
     """Keep votes, keys and early approvals within their share; return how full it is.
 
     Votes on pending events are never deleted: unverified ones stop at `has_room`, and verified ones
     are few. The keys of verified senders are deleted last.
     """
-    room = max_size // _SHARE
+    db, room = store.connection, max_size // _SHARE
     over, unverified = f"event NOT IN ({_PENDING})", "NOT json_extract(body, '$.verified')"
     waits = "json_extract(body, '$.identity') IS NULL"
 
@@ -141,6 +139,10 @@ def bound_votes(db: sqlite3.Connection, max_size: int) -> float:
     def full(now: Space) -> bool:
         return now.votes > room
 
+    before = space(db)
+    if not (crowded(before) or nearly_full(before)):
+        return before.votes / room
+    store.counted.clear()
     _drop(db, "message_key", "NOT verified", "at", crowded)
     _drop(db, "vote", f"{over} AND {unverified}", "event", nearly_full)
     _drop(db, "early", waits, "id", full)

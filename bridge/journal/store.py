@@ -3,24 +3,26 @@
 import sqlite3
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from bridge.core.cloudevent import CloudEvent, full_type
-from bridge.core.state import Ended, State, decode_tracked, encode_tracked, moment
+from bridge.core.state import Ended, Ends, State, decode_tracked, encode_tracked, moment
 from bridge.journal.schema import Corrupt
 
 T = TypeVar("T")
 Then = Callable[[sqlite3.Connection], object]
 """What else a transaction writes."""
 
+_IN_STATE = frozenset({"incarnation", "last_good", "settle_until", "boot_id"})
+"""What a state has in `meta`."""
+_UNVERIFIED = (b'"verified": false', b'"verified":false')
+"""Only as a field: inside of text, quotes are escaped."""
 _ON_VOTES = frozenset(full_type(kind) for kind in ("approval.recorded", "approval.refused"))
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """A CloudEvent in the outbox, with one sink's attempts so far."""
 
     seq: int
@@ -30,8 +32,7 @@ class Row:
     first: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Settlement:
+class Settlement(NamedTuple):
     """The result for one CloudEvent at one sink; `how` is None when it must be tried again."""
 
     id: str
@@ -46,7 +47,10 @@ class Store:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
-        self._readings: dict[object, tuple[int, Any]] = {}
+        self.counted: dict[object, Any] = {}
+        """What `votes` knows about votes without reading them again; empty when in doubt."""
+        self._readings: dict[object, Any] = {}
+        self._others = 0
         self._written: State | None = None
 
     def close(self) -> None:
@@ -63,30 +67,49 @@ class Store:
             yield self.connection
             self.connection.execute("COMMIT")
         except BaseException:
+            self.counted.clear()
             if self.connection.in_transaction:
                 self.connection.execute("ROLLBACK")
             raise
         finally:
             if not keeps_state:
+                self.counted.clear()
                 self._readings.clear()
                 self._written = None
+
+    @contextmanager
+    def joined(self) -> Generator[sqlite3.Connection]:
+        """The running transaction, or one of its own, which keeps the state."""
+        if self.connection.in_transaction:
+            yield self.connection
+            return
+        with self.transaction(keeps_state=True) as db:
+            yield db
 
     def cached(self, read: Callable[["Store"], T]) -> T:
         """What *read* makes of the state; it reads again only after a commit that may change it."""
         if self.connection.in_transaction:
             return read(self)
-        [others] = self.connection.execute("PRAGMA data_version").fetchone()
-        if read not in self._readings or self._readings[read][0] != others:
-            self._readings[read] = (others, read(self))
-        found: T = self._readings[read][1]
+        self._notice_others()
+        if read not in self._readings:
+            self._readings[read] = read(self)
+        found: T = self._readings[read]
         return found
+
+    def _notice_others(self) -> None:
+        """Forget what was read before another process wrote."""
+        [others] = self.connection.execute("PRAGMA data_version").fetchone()
+        if others != self._others:
+            self._others = others
+            self._readings.clear()
+            self.counted.clear()
 
     def recall(self, name: str) -> str | None:
         found = self.connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
         return found[0] if found else None
 
     def remember(self, **values: str | None) -> None:
-        with self.transaction() as db:
+        with self.transaction(keeps_state=not values.keys() & _IN_STATE) as db:
             self._write_meta(db, values)
 
     @staticmethod
@@ -111,7 +134,7 @@ class Store:
             tracked={k: decode_tracked(body) for k, body in read("SELECT * FROM tracked")},
             ended={
                 key: Ended(life, datetime.fromtimestamp(at, UTC))
-                for key, life, at in read("SELECT * FROM ended")
+                for key, life, at in read("SELECT * FROM ended ORDER BY at")
             },
             # Text stays text: 2017-03-01 needs it back exactly as received.
             incarnation=incarnation[1:]
@@ -163,19 +186,17 @@ class Store:
             before = State()
             db.execute("DELETE FROM tracked")
             db.execute("DELETE FROM ended")
-        for table, old, new in (
-            ("tracked", before.tracked, state.tracked),
-            ("ended", before.ended, state.ended),
-        ):
-            gone = [(key,) for key in old.keys() - new.keys()]
-            db.executemany(f"DELETE FROM {table} WHERE key = ?", gone)
+        gone = [(key,) for key in before.tracked if key not in state.tracked]
+        db.executemany("DELETE FROM tracked WHERE key = ?", gone)
         db.executemany(
             "INSERT OR REPLACE INTO tracked VALUES (?, ?)",
             [(key, encode_tracked(one)) for key, one in _changed(before.tracked, state.tracked)],
         )
+        forgotten, ended = Ends.of(state.ended).since(before.ended)
+        db.executemany("DELETE FROM ended WHERE key = ?", [(key,) for key in forgotten])
         db.executemany(
             "INSERT OR REPLACE INTO ended VALUES (?, ?, ?)",
-            [(key, e.life, e.at.timestamp()) for key, e in _changed(before.ended, state.ended)],
+            [(key, end.life, end.at.timestamp()) for key, end in ended],
         )
         mark = "s" if isinstance(state.incarnation, str) else ""
         self._write_meta(
@@ -204,15 +225,19 @@ class Store:
         sql = f"SELECT seq, key FROM head WHERE sink = :sink AND seq > :after {one} ORDER BY seq"
         heads = self.connection.execute(sql, {"sink": sink, "after": after, "only": only})
         free = (seq for seq, key in heads if key not in blocked)
-        return [self._row(sink, seq) for seq in list(islice(free, limit))]
+        return self._rows(sink, list(islice(free, limit)))
 
-    def _row(self, sink: str, seq: int) -> Row:
+    def _rows(self, sink: str, numbers: list[int]) -> list[Row]:
         found = self.connection.execute(
-            """SELECT o.id, o.type, o.key, o.body, o.recorded, d.attempts, d.first FROM outbox o
-            LEFT JOIN delivery d ON d.sink = ? AND d.seq = o.seq WHERE o.seq = ?""",
-            (sink, seq),
-        ).fetchone()
-        return Row(seq, CloudEvent(*found[:4]), found[4], found[5] or 0, found[6])
+            f"""SELECT o.seq, o.id, o.type, o.key, o.body, o.recorded, d.attempts, d.first
+            FROM outbox o LEFT JOIN delivery d ON d.sink = ? AND d.seq = o.seq
+            WHERE o.seq IN ({", ".join(map(str, numbers))}) ORDER BY o.seq""",
+            (sink,),
+        )
+        return [
+            Row(seq, CloudEvent(*event), recorded, attempts or 0, first)
+            for seq, *event, recorded, attempts, first in found
+        ]
 
     def settle(self, sink: str, verdicts: Sequence[Settlement], now: float) -> None:
         """Record attempts and outcomes, and move the low-water mark up as far as possible.
@@ -249,9 +274,12 @@ def _changed(before: Mapping[str, T], after: Mapping[str, T]) -> list[tuple[str,
 
 def is_of_unverified(event: CloudEvent) -> bool:
     """Whether it is about a vote whose sender did not prove its name."""
-    if event.type not in _ON_VOTES:
-        return False
-    return event.envelope.get("data", {}).get("verified") is False
+    return event.type in _ON_VOTES and any(mark in event.body for mark in _UNVERIFIED)
+
+
+def born(store: Store) -> datetime | None:
+    """When this journal was created: it cannot recognize any message from before that."""
+    return moment(store.recall("born"))
 
 
 def newest(db: sqlite3.Connection) -> int:

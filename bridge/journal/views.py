@@ -1,6 +1,8 @@
 """What the API and the commands read from the journal: events, their history, and the stream."""
 
 import json
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 
 from bridge.core.cloudevent import PREFIX, TRANSITIONS, CloudEvent, full_type
@@ -69,7 +71,7 @@ def latest(store: Store, limit: int = 200) -> list[dict[str, Any]]:
             found.setdefault(key, body)
         if len(found) >= limit:
             break
-    return [json.loads(body) for body in found.values()]
+    return list(_readable(found.values()))
 
 
 def history(store: Store, key: str) -> list[dict[str, Any]]:
@@ -78,8 +80,9 @@ def history(store: Store, key: str) -> list[dict[str, Any]]:
         "SELECT seq, body FROM outbox WHERE key = ? ORDER BY seq LIMIT 1000", (key,)
     )
     return [
-        {"cloudevent": json.loads(body), "deliveries": _deliveries(store, seq)}
+        {"cloudevent": cloudevent, "deliveries": _deliveries(store, seq)}
         for seq, body in rows.fetchall()
+        for cloudevent in _readable([body])
     ]
 
 
@@ -90,7 +93,7 @@ def refusals(store: Store, limit: int) -> list[dict[str, Any]]:
         WHERE type = ? ORDER BY seq DESC LIMIT ?""",
         (_LOOK_BACK, full_type("approval.refused"), limit),
     )
-    return [json.loads(body) for (body,) in rows]
+    return list(_readable(body for (body,) in rows))
 
 
 def outcomes(store: Store, approval_id: str) -> list[dict[str, Any]]:
@@ -99,8 +102,15 @@ def outcomes(store: Store, approval_id: str) -> list[dict[str, Any]]:
         "SELECT body FROM outbox WHERE type GLOB ? ORDER BY seq DESC LIMIT ?",
         (f"{PREFIX}approval.*", _LOOK_BACK),
     )
-    told = (json.loads(body) for (body,) in rows)
+    told = _readable(body for (body,) in rows)
     return [one for one in told if one["data"]["approvalId"] == approval_id][::-1]
+
+
+def _readable(bodies: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+    """The CloudEvents, without those that the disk damaged: one must not make a list fail."""
+    for body in bodies:
+        with suppress(ValueError):
+            yield json.loads(body)
 
 
 def _deliveries(store: Store, seq: int) -> list[dict[str, Any]]:

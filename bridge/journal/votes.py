@@ -2,20 +2,22 @@
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from bridge.core.cloudevent import CloudEvent
-from bridge.core.state import moment, plain, shallow
+from bridge.core.state import Tracked, moment, plain, shallow
 from bridge.journal.grants import EventLife, withdraw_in
 from bridge.journal.retention import bound_votes, has_room, has_room_for_outcomes
 from bridge.journal.schema import hashed
 from bridge.journal.store import Store, is_of_unverified
+from bridge.policy.judge import CountedVotes, Rules
 from bridge.policy.votes import Announced, Approval, Given, Vote
 
 UNLIMITED = 1 << 62
+MOST_COUNTED = 10_000  # events whose votes are counted in memory
 _JSON = json.JSONEncoder(default=plain)
 _SOME = 0
 """In place of the number of a state, where only the length counts."""
@@ -36,21 +38,6 @@ class Receipt:
     duties: Mapping[EventLife, bool] = field(default_factory=dict)
 
 
-NOTHING = Receipt()
-
-
-def together(receipts: Iterable[Receipt]) -> Receipt:
-    """Merge several receipts, to write them in one transaction."""
-    parts = list(receipts)
-    return Receipt(
-        votes=[vote for part in parts for vote in part.votes],
-        early=[given for part in parts for given in part.early],
-        keys=[key for part in parts for key in part.keys],
-        events=[event for part in parts for event in part.events],
-        duties={event: due for part in parts for event, due in part.duties.items()},
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class Received:
     """How full the share of votes is, and how many outcomes were left out for lack of space."""
@@ -66,11 +53,11 @@ def seen(store: Store, key: str, event_key: str) -> bool:
 
 
 def receive(store: Store, receipt: Receipt, now: float, max_size: int = UNLIMITED) -> Received:
-    """Record the message; the transport is acknowledged only after this returns.
+    """Record the message; the transport is acknowledged only after this is committed.
 
     In the same transaction, votes and keys stay within their share of *max_size*.
     """
-    with store.transaction(keeps_state=True) as db:
+    with store.joined() as db:
         db.executemany(
             "INSERT OR IGNORE INTO message_key(key, verified, event, at) VALUES (?, ?, ?, ?)",
             [(*hashed(key), event, now) for key, event in receipt.keys],
@@ -87,8 +74,8 @@ def receive(store: Store, receipt: Receipt, now: float, max_size: int = UNLIMITE
 def _write(
     store: Store, db: sqlite3.Connection, receipt: Receipt, now: float, max_size: int
 ) -> Received:
-    _write_votes(db, receipt, now)
-    full = bound_votes(db, max_size)
+    _write_votes(store, db, receipt, now)
+    full = bound_votes(store, max_size)
     return Received(full, _publish(store, db, receipt.events, now, max_size))
 
 
@@ -104,13 +91,17 @@ def _publish(
     return len(unverified)
 
 
-def _write_votes(db: sqlite3.Connection, receipt: Receipt, now: float) -> None:
+def _write_votes(store: Store, db: sqlite3.Connection, receipt: Receipt, now: float) -> None:
     """Write one vote per event, life, approver and resource; a later one replaces it."""
     db.executemany(
         """INSERT INTO vote VALUES (?, ?, ?, ?, ?)
         ON CONFLICT(event, life, approver, resource) DO UPDATE SET body = excluded.body""",
-        [(*_place(vote), _written(vote, _announced(db, vote.about))) for vote in receipt.votes],
+        [(*_place(vote), _written(vote, _announced(store, vote.about))) for vote in receipt.votes],
     )
+    for vote in receipt.votes:
+        kept = store.counted.get((vote.event_key, vote.life))
+        if kept is not None and kept.votes.get(vote.voter) is not vote:
+            kept.put(vote)
     for event, due in receipt.duties.items():
         if due:
             db.execute("INSERT OR IGNORE INTO grants VALUES (?, ?, 'due', ?)", (*event, now))
@@ -122,11 +113,14 @@ def _place(vote: Vote) -> tuple[str, int, str, str]:
     return vote.event_key, vote.life, *vote.voter
 
 
-def _announced(db: sqlite3.Connection, about: Announced) -> int:
+def _announced(store: Store, about: Announced) -> int:
     """The number of what a vote is about: written once, however many votes and VMs there are."""
-    body = _JSON.encode(about)
-    db.execute("INSERT OR IGNORE INTO announced(body) VALUES (?)", (body,))
-    return int(db.execute("SELECT id FROM announced WHERE body = ?", (body,)).fetchone()[0])
+    if about not in store.counted:
+        db, body = store.connection, _JSON.encode(about)
+        db.execute("INSERT OR IGNORE INTO announced(body) VALUES (?)", (body,))
+        found = db.execute("SELECT id FROM announced WHERE body = ?", (body,)).fetchone()
+        store.counted[about] = found[0]
+    return int(store.counted[about])
 
 
 def _written(value: Vote | Given, about: int | None = None) -> str:
@@ -138,38 +132,48 @@ def votes(store: Store, event_key: str, life: int) -> list[Vote]:
     return _read_votes(store, sql, event_key, life)
 
 
-def is_crowded(
-    store: Store, vote: Vote, most: int, max_size: int = UNLIMITED, before: Receipt = NOTHING
-) -> bool:
+def counted_votes(store: Store, known: Tracked, rules: Rules) -> CountedVotes:
+    """The votes on a pending event, counted: read once, and kept up to date with what is written.
+
+    It belongs to the journal's thread; do not keep it.
+    """
+    event = (known.event.key, known.life)
+    kept: CountedVotes | None = store.counted.get(event)
+    if kept is None or kept.event != known.event or kept.rules != rules:
+        if len(store.counted) >= MOST_COUNTED:
+            store.counted.clear()
+        kept = store.counted[event] = CountedVotes(known.event, rules, votes(store, *event))
+    return kept
+
+
+def is_crowded(store: Store, vote: Vote, most: int, max_size: int = UNLIMITED) -> bool:
     """Whether the event has *most* unverified voters, or there is no space, and this is one more.
 
-    *before* is what the same message adds already. A voter may always replace its own vote by one
-    that is no longer.
+    A voter may always replace its own vote by one that is no longer.
     """
     read, place, body = store.connection.execute, _place(vote), _written(vote, _SOME)
     sql = "SELECT body FROM vote WHERE event = ? AND life = ? AND approver = ? AND resource = ?"
     if (standing := read(sql, place).fetchone()) and len(body) <= len(standing[0]):
         return False
+    if not standing and _unverified(store, place[:2]) >= most:
+        return True
+    return not has_room(store.connection, [body], max_size)
+
+
+def _unverified(store: Store, event: EventLife) -> int:
+    if (kept := store.counted.get(event)) is not None:
+        return int(kept.unverified)
     sql = """SELECT COUNT(*) FROM vote
         WHERE event = ? AND life = ? AND NOT json_extract(body, '$.verified')"""
-    if not standing and read(sql, place[:2]).fetchone()[0] >= most:
-        return True
-    return not has_room(store.connection, [body, *_bodies(before)], max_size)
+    return int(store.connection.execute(sql, event).fetchone()[0])
 
 
-def is_waiting_crowded(
-    store: Store, given: Given, most: int, max_size: int = UNLIMITED, before: Receipt = NOTHING
-) -> bool:
+def is_waiting_crowded(store: Store, given: Given, most: int, max_size: int = UNLIMITED) -> bool:
     """Whether *most* approvals of unverified senders wait, or there is no space for this one."""
     sql = "SELECT COUNT(*) FROM early WHERE json_extract(body, '$.identity') IS NULL"
-    if store.connection.execute(sql).fetchone()[0] + len(before.early) >= most:
+    if store.connection.execute(sql).fetchone()[0] >= most:
         return True
-    return not has_room(store.connection, [_written(given), *_bodies(before)], max_size)
-
-
-def _bodies(receipt: Receipt) -> list[str]:
-    cast = (_written(vote, _SOME) for vote in receipt.votes)
-    return [*cast, *(_written(given) for given in receipt.early)]
+    return not has_room(store.connection, [_written(given)], max_size)
 
 
 def votes_ever(store: Store, event_key: str) -> list[Vote]:
@@ -201,14 +205,10 @@ def _read_votes(store: Store, sql: str, *values: object) -> list[Vote]:
             found.append(_read_vote(body, _read_about(about)))
             continue
         if about not in known:
-            known[about] = _recall_about(store, about)
+            told = store.connection.execute("SELECT body FROM announced WHERE id = ?", (about,))
+            known[about] = _read_about(json.loads(told.fetchone()[0]))
         found.append(_read_vote(body, known[about]))
     return found
-
-
-def _recall_about(store: Store, number: int) -> Announced:
-    sql = "SELECT body FROM announced WHERE id = ?"
-    return _read_about(json.loads(store.connection.execute(sql, (number,)).fetchone()[0]))
 
 
 def _read_about(body: dict[str, Any]) -> Announced:
@@ -233,7 +233,7 @@ def end_wait(  # noqa: PLR0917  the intake passes what belongs together
 
     Messages from unverified senders about unknown events are forgotten: they could be endless.
     """
-    with store.transaction(keeps_state=True) as db:
+    with store.joined() as db:
         db.execute("DELETE FROM early WHERE id = ?", (number,))
         if stray is not None and stray.identity is None:
             name = (hashed(stray.seen_as)[0], stray.approval.event_key)
@@ -241,21 +241,17 @@ def end_wait(  # noqa: PLR0917  the intake passes what belongs together
         return _write(store, db, receipt, now, max_size)
 
 
-def lapse(store: Store, gone: Sequence[Vote], events: Sequence[CloudEvent], now: float) -> None:
-    """Delete votes on an event that has changed, and the duty that came from them."""
+def lapse(
+    store: Store, gone: Sequence[Vote], events: Sequence[CloudEvent], now: float, *, still_due: bool
+) -> None:
+    """Delete votes on an event that has changed, and their duty unless other votes are enough."""
     with store.transaction(keeps_state=True) as db:
-        for vote in gone:
-            db.execute(
-                "DELETE FROM vote WHERE event = ? AND life = ? AND approver = ? AND resource = ?",
-                _place(vote),
-            )
+        sql = "DELETE FROM vote WHERE event = ? AND life = ? AND approver = ? AND resource = ?"
+        db.executemany(sql, [_place(vote) for vote in gone])
+        for vote in () if still_due else gone:
             withdraw_in(db, (vote.event_key, vote.life))
+            store.counted.pop((vote.event_key, vote.life), None)
         store.add(db, events, now)
-
-
-def born(store: Store) -> datetime | None:
-    """When this journal was created: it cannot recognize any message from before that."""
-    return moment(store.recall("born"))
 
 
 def forget(store: Store, before: datetime) -> None:
@@ -263,8 +259,12 @@ def forget(store: Store, before: datetime) -> None:
     limit = before.astimezone(UTC).timestamp()
     needed = """SELECT key FROM tracked UNION SELECT key FROM ended WHERE at >= ?
         UNION SELECT event FROM drill"""
-    with store.transaction() as db:
-        db.execute("DELETE FROM drill WHERE open = 0 AND at < ?", (limit,))
+    old = "FROM drill WHERE open = 0 AND at < ?"
+    if store.connection.execute(f"SELECT 1 {old}", (limit,)).fetchone():
+        with store.transaction() as db:
+            db.execute(f"DELETE {old}", (limit,))
+    store.counted.clear()
+    with store.transaction(keeps_state=True) as db:
         for table in ("message_key", "grants", "reminded"):
             db.execute(
                 f"DELETE FROM {table} WHERE at < ? AND event NOT IN ({needed})", (limit, limit)

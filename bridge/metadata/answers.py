@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from bridge.common.strictjson import decode
 from bridge.core.model import Document, Instance, parse_document, parse_instance, parse_time
@@ -33,8 +33,7 @@ _PROTOCOL = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """The service answered. The document is None when it is unchanged (304) or the body empty."""
 
     document: Document | None
@@ -43,15 +42,13 @@ class Answer:
     status: int = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Accepted:
+class Accepted(NamedTuple):
     """The service accepted our StartRequests. That does not mean that the event started."""
 
     date: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SourceProblem:
+class SourceProblem(NamedTuple):
     """Why there is no usable answer. `reason` is a stable word, `detail` a sentence."""
 
     reason: str
@@ -74,8 +71,7 @@ WITHDRAWN = SourceProblem("withdrawn", "When the request could be sent, no event
 """No request was sent: what was decided before is no longer allowed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     """What came over the wire. `broken` says why the body could not be read completely."""
 
     status: int
@@ -175,8 +171,7 @@ def received(
     return Reply(status, body, moment, wait, broken)
 
 
-@dataclass(frozen=True, slots=True)
-class _Payload:
+class _Payload(NamedTuple):
     value: object
 
 
@@ -184,7 +179,7 @@ def _payload(reply: Reply, meanings: Mapping[int, str] | None = None) -> _Payloa
     if reply.status != 200:
         return problem(reply, meanings=meanings)
     if reply.broken is not None:
-        return replace(reply.broken, date=reply.date)
+        return reply.broken._replace(date=reply.date)
     try:
         return _Payload(decode(reply.body))
     except ValueError as error:

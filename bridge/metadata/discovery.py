@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from bridge.metadata.answers import Answer, SourceProblem
@@ -28,8 +28,7 @@ _LINK_LOCAL = IPv4Network("169.254.0.0/16")
 _LARGEST_FILE = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A possible address of the endpoint. A refused one is reported, but never contacted."""
 
     url: str
@@ -37,8 +36,7 @@ class Candidate:
     refused: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(NamedTuple):
     """The result for a candidate, in words for `seb check --connect` and the log."""
 
     candidate: Candidate

@@ -186,3 +186,12 @@ def open_files() -> int:
 
     soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return 2**31 if soft == resource.RLIM_INFINITY else soft
+
+
+def forbid_core_dumps() -> None:
+    """A core dump would have every secret in memory. Programs that we start inherit this."""
+    import resource  # noqa: PLC0415  not everywhere
+
+    hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, hard))

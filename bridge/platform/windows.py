@@ -156,3 +156,7 @@ def raise_open_files(wanted: int) -> int:
 def open_files() -> int:
     """As many as anyone may want: Windows has no such limit."""
     return 2**16
+
+
+def forbid_core_dumps() -> None:
+    """Do nothing: on Windows the administrator decides for each program."""

@@ -16,9 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from bridge.common.errors import Gone, Misconfigured, Rejected, Unavailable
 from bridge.common.fields import Duration, Secret, Settings, Size, write_duration
-from bridge.common.spelling import marks_cloudevent
 from bridge.core.cloudevent import CloudEvent, class_id, kind_of
-from bridge.core.severity import Severity, severity
 from bridge.plugins.formats import Format, FormatPlugin, FormatSettings, read_format
 from bridge.plugins.placeholders import Place
 from bridge.plugins.sinks import (
@@ -35,6 +33,8 @@ from bridge.plugins.sources import ApprovalPlugin, ApprovalSettings, Delivery, L
 
 if TYPE_CHECKING:
     from bridge.common.signatures import Key, read_key, sign
+    from bridge.common.spelling import marks_cloudevent
+    from bridge.core.severity import Severity, severity
     from bridge.plugins.credentials.managed_identity import ManagedIdentity
     from bridge.plugins.credentials.oauth import OAuth
     from bridge.plugins.credentials.secrets import is_loopback, read_secret
@@ -89,6 +89,8 @@ __all__ = [
 
 _LATE = {
     "bridge.common.signatures": ("Key", "read_key", "sign"),
+    "bridge.common.spelling": ("marks_cloudevent",),
+    "bridge.core.severity": ("Severity", "severity"),
     "bridge.plugins.credentials.managed_identity": ("ManagedIdentity",),
     "bridge.plugins.credentials.oauth": ("OAuth",),
     "bridge.plugins.credentials.secrets": ("is_loopback", "read_secret"),
@@ -98,7 +100,7 @@ _LATE = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import credentials and signatures only when a plugin needs them: few do."""
+    """Import what few plugins need, such as credentials, only when one needs it."""
     for module, names in _LATE.items():
         if name in names:
             return getattr(import_module(module), name)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from bridge.common.errors import Misconfigured
 
@@ -12,11 +12,23 @@ P = TypeVar("P")
 
 @cache
 def points(group: str) -> Mapping[str, Sequence[EntryPoint]]:
-    """All entry points by name; looked up only once, because it opens a file of every package."""
+    """All entry points of a group by name."""
     found: dict[str, list[EntryPoint]] = {}
-    for point in entry_points(group=group):
+    for point in _every().select(group=group):
         found.setdefault(point.name, []).append(point)
     return found
+
+
+@cache
+def _every() -> Any:
+    """The entry points of all groups, looked up once: it opens a file of every package."""
+    return entry_points()
+
+
+def look_again() -> None:
+    """Forget what was found: a package may have been installed since."""
+    _every.cache_clear()
+    points.cache_clear()
 
 
 def installed(group: str) -> Mapping[str, EntryPoint]:
@@ -41,7 +53,7 @@ def _only(group: str, word: str, kind: str) -> EntryPoint:
     """The one entry point of that name: which of two would be used depends on an accident."""
     if kind not in points(group):
         # It may have been installed since the lookup, and a reload asks for it.
-        points.cache_clear()
+        look_again()
     known = points(group)
     if kind not in known:
         names = ", ".join(sorted(known))

@@ -88,8 +88,11 @@ class ApprovalPlugin(Generic[A]):
     """A type of approval source: its keys, and how to enter it.
 
     The iterator never ends; it raises `Unavailable` when the connection is lost, and the source is
-    entered again. `check` is for `seb check --connect`, if entering would disturb a running bridge;
-    it returns what it proved as one sentence, and raises as `open` does.
+    entered again. The bridge may read up to 256 deliveries ahead, records those that have arrived
+    in one transaction, and then awaits the `ack` of each, in order.
+
+    `check` is for `seb check --connect`, if entering would disturb a running bridge; it returns
+    what it proved as one sentence, and raises as `open` does.
     """
 
     settings: type[A]

@@ -5,14 +5,16 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
-from typing import Annotated, Self
+from typing import TYPE_CHECKING, Annotated, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
 from bridge.common.fields import Secret, Settings
-from bridge.common.signatures import Key, read_key
 from bridge.core.model import ScheduledEvent
 from bridge.policy.votes import AUTO, CONTROL, DECISIONS, HTTP, SINK, Decision, Given, Refusal, Vote
+
+if TYPE_CHECKING:
+    from bridge.common.signatures import Key
 
 TOLERANCE = timedelta(minutes=5)
 """How far clocks may differ, and how old a signature over HTTP may be."""
@@ -57,8 +59,10 @@ class ApproverKey(Settings, json_schema_extra={"minProperties": 1, "maxPropertie
             self.read()
         return self
 
-    def read(self) -> Key:
+    def read(self) -> "Key":
         """The current key. Raises OSError, or ValueError when it is not a key of this kind."""
+        from bridge.common.signatures import read_key  # noqa: PLC0415  few configurations have keys
+
         if self.hmac is not None:
             key = read_key(self.hmac.get())
             if key.version != "v1":

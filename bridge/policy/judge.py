@@ -8,7 +8,7 @@ from typing import Literal
 from bridge.core.model import STARTED, ScheduledEvent
 from bridge.policy.allow import Allow, Coverage, denied, speaks_for_all
 from bridge.policy.auto import Auto, chosen
-from bridge.policy.require import Require, tally, uncounted
+from bridge.policy.require import Require, Tally, Times, seat, tally, uncounted
 from bridge.policy.votes import (
     AUTO,
     SINK,
@@ -16,6 +16,7 @@ from bridge.policy.votes import (
     Given,
     Refusal,
     Vote,
+    Voter,
     is_reserved,
     lapses,
 )
@@ -41,7 +42,8 @@ class Rules:
 class Judgment:
     """The result of counting the votes on one scheduled event.
 
-    `since` is when there were enough of them; `until` is when the next hold expires.
+    `since` is when there were enough of them; `until` is when the next hold expires. `last` is the
+    latest approval that counts, and `local` says whether one of them was given to this bridge only.
     """
 
     satisfied: bool
@@ -50,7 +52,8 @@ class Judgment:
     holds: tuple[str, ...] = ()
     since: datetime | None = None
     until: datetime | None = None
-    causes: tuple[Vote, ...] = ()
+    last: Vote | None = None
+    local: bool = False
 
 
 def objection(given: Given, vote: Vote, event: ScheduledEvent, rules: Rules) -> Refusal | None:
@@ -116,28 +119,49 @@ def as_vote(given: Given, event: ScheduledEvent, life: int, now: datetime) -> Vo
 
 def judge(event: ScheduledEvent, votes: Iterable[Vote], rules: Rules, now: datetime) -> Judgment:
     """Count the valid votes. A hold that has not expired keeps the event waiting."""
-    ballot = _Ballot(event, rules)
-    standing = [vote for vote in votes if ballot.counts(vote)]
-    approvals = sorted((v for v in standing if v.decision == "approve"), key=lambda v: v.at)
-    released = {v.approver: v for v in standing if v.decision == "release" and not v.resource}
-    held = [(v, v.at + rules.hold_timeout) for v in standing if _holds(v, released)]
-    active = [(vote, end) for vote, end in held if now < end]
-    found = tally(event, approvals, rules.require, ballot.covers_all)
-    lifted = (v.at for v in standing if v.decision == "release" or v.lifts)
-    free = [*lifted, *(end for _, end in held)]
-    return Judgment(
-        satisfied=found.since is not None and not active,
-        have=found.have,
-        missing=found.missing,
-        holds=tuple(_shown(vote) for vote, _ in active),
-        since=None if found.since is None else max([found.since, *free]),
-        until=min((end for _, end in active), default=None),
-        causes=tuple(approvals),
-    )
+    return CountedVotes(event, rules, votes).judge(now)
 
 
-class _Ballot:
-    """Which votes on an event count. What many votes share is looked up once."""
+class CountedVotes:
+    """The votes on an event, counted as they come.
+
+    One more vote costs about the same however many there are. `version` grows with each change,
+    and `unverified` is how many of the voters did not prove their name.
+    """
+
+    def __init__(self, event: ScheduledEvent, rules: Rules, votes: Iterable[Vote] = ()) -> None:
+        self.event, self.rules = event, rules
+        self.version = self.unverified = 0
+        self.votes: dict[Voter, Vote] = {}
+        self._count = _VoteCount(event, rules)
+        self._holding: dict[str, dict[Voter, Vote]] = {}
+        for vote in votes:
+            self.put(vote)
+
+    def put(self, vote: Vote) -> None:
+        """Add a vote, or replace that of the same voter."""
+        before = self.votes.get(vote.voter)
+        if before is not None:
+            self._holding.get(vote.approver, {}).pop(vote.voter, None)
+            self._count.remove(before)
+            self.unverified -= not before.verified
+        self.unverified += not vote.verified
+        self.votes[vote.voter] = vote
+        if vote.decision != "approve":
+            self._holding.setdefault(vote.approver, {})[vote.voter] = vote
+        self._count.add(vote)
+        self.version += 1
+
+    def holding(self, approver: str) -> Iterable[Vote]:
+        """The holds and releases of one approver."""
+        return self._holding.get(approver, {}).values()
+
+    def judge(self, now: datetime) -> Judgment:
+        return self._count.judge(now)
+
+
+class _VoteCount:
+    """Which votes on an event count, and for what. What many votes share is looked up once."""
 
     def __init__(self, event: ScheduledEvent, rules: Rules) -> None:
         self._event, self._rules = event, rules
@@ -145,8 +169,71 @@ class _Ballot:
         self._entries: dict[str, list[Allow]] = {}
         for rule in rules.allow:
             self._entries.setdefault(rule.approver, []).append(rule)
+        self._approvals, self._lifts = Times(), Times()
+        self._seats: dict[str, Times] = {}
+        self._first: dict[str, datetime] = {}
+        self._tally: Tally | None = None
+        self._others: dict[Voter, Vote] = {}
+        self._local = 0
 
-    def counts(self, vote: Vote) -> bool:
+    def add(self, vote: Vote) -> None:
+        if not self._counts(vote):
+            return
+        if vote.decision == "release" or vote.lifts:
+            self._lifts.add(vote)
+        if vote.decision != "approve":
+            self._others[vote.voter] = vote
+            return
+        self._approvals.add(vote)
+        self._local += vote.local
+        self._fill(vote)
+
+    def remove(self, vote: Vote) -> None:
+        self._lifts.remove(vote)
+        self._others.pop(vote.voter, None)
+        if self._approvals.remove(vote):
+            self._local -= vote.local
+            self._fill(vote, leaves=True)
+
+    def _fill(self, vote: Vote, *, leaves: bool = False) -> None:
+        """An approval fills its seat, or leaves it."""
+        name = seat(vote, self._event, self._rules.require, self._covers_all)
+        if name is None:
+            return
+        times = self._seats.setdefault(name, Times())
+        if leaves:
+            times.remove(vote)
+        else:
+            times.add(vote)
+        before, first = self._first.pop(name, None), times.first
+        if first is not None:
+            self._first[name] = first.at
+        if before != (first and first.at):
+            self._tally = None
+
+    def judge(self, now: datetime) -> Judgment:
+        found = self._tally = self._tally or tally(self._event, self._first, self._rules.require)
+        held = [(v, v.at + self._rules.hold_timeout) for v in self._holds()]
+        active = [(vote, end) for vote, end in held if now < end]
+        free = [end for _, end in held]
+        if self._lifts.last is not None:
+            free.append(self._lifts.last.at)
+        return Judgment(
+            satisfied=found.since is not None and not active,
+            have=found.have,
+            missing=found.missing,
+            holds=tuple(_shown(vote) for vote, _ in active),
+            since=None if found.since is None else max([found.since, *free]),
+            until=min((end for _, end in active), default=None),
+            last=self._approvals.last,
+            local=self._local > 0,
+        )
+
+    def _holds(self) -> list[Vote]:
+        """The holds in force, in the order of their voters."""
+        return [vote for _, vote in sorted(self._others.items()) if _holds(vote, self._others)]
+
+    def _counts(self, vote: Vote) -> bool:
         """Whether the current rules allow the vote: they may have changed since it was cast."""
         if self._lapsed(vote) or ends_with_dry_run(vote, self._rules):
             return False
@@ -157,7 +244,7 @@ class _Ballot:
             return True
         return vote.decision != "approve" and denied(allow, vote, _then(vote, self._event)) is None
 
-    def covers_all(self, vote: Vote) -> bool:
+    def _covers_all(self, vote: Vote) -> bool:
         return vote.via == AUTO or speaks_for_all(
             self._allow(vote), vote, self._event, self._coverage
         )
@@ -178,12 +265,14 @@ def _then(vote: Vote, event: ScheduledEvent) -> ScheduledEvent:
     return replace(event, event_type=about.event_type, resources=about.resources)
 
 
-def _holds(vote: Vote, released: Mapping[str, Vote]) -> bool:
+def _holds(vote: Vote, others: Mapping[Voter, Vote]) -> bool:
     """Whether a hold is in force: until its voter votes again, or its approver releases all."""
     if vote.decision != "hold":
         return False
-    other = released.get(vote.approver)
-    return other is None or other.verified < vote.verified or other.at < vote.at
+    other = others.get((vote.approver, ""))
+    if other is None or other.decision != "release":
+        return True
+    return other.verified < vote.verified or other.at < vote.at
 
 
 def _shown(vote: Vote) -> str:

@@ -1,16 +1,15 @@
 """Which approvals are enough: one, one for each VM, a number of approvers, or named ones."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
 from bridge.common.fields import Settings
 from bridge.core.model import ScheduledEvent
 from bridge.policy.allow import Name
-from bridge.policy.votes import Refusal, Vote
+from bridge.policy.votes import Refusal, Vote, Voter
 
 
 class Count(Settings):
@@ -38,8 +37,7 @@ ANY_APPROVER = ("any",)
 """What is missing when one approval is enough and there is none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tally:
+class Tally(NamedTuple):
     """What is approved, what is missing, and since when nothing is missing."""
 
     have: tuple[str, ...]
@@ -47,52 +45,93 @@ class Tally:
     since: datetime | None
 
 
-def tally(
-    event: ScheduledEvent,
-    approvals: Sequence[Vote],
-    require: Require,
-    for_all: Callable[[Vote], bool],
-) -> Tally:
-    """Count *approvals*, oldest first; *for_all* says which VMs one without a resource covers."""
+class Times:
+    """Votes in the order of time. Only the removal of the first or last one has them searched."""
+
+    def __init__(self) -> None:
+        self._votes: dict[Voter, Vote] = {}
+        self._ends: tuple[Vote, Vote] | None = None
+
+    def add(self, vote: Vote) -> None:
+        first, last = self._ends or self._search() or (vote, vote)
+        self._votes[vote.voter] = vote
+        self._ends = min(first, vote, key=_when), max(last, vote, key=_when)
+
+    def remove(self, vote: Vote) -> bool:
+        if self._votes.pop(vote.voter, None) is None:
+            return False
+        if self._ends is not None and any(vote is end for end in self._ends):
+            self._ends = None
+        return True
+
+    @property
+    def first(self) -> Vote | None:
+        return (ends := self._search()) and ends[0]
+
+    @property
+    def last(self) -> Vote | None:
+        return (ends := self._search()) and ends[1]
+
+    def _search(self) -> tuple[Vote, Vote] | None:
+        if self._ends is None and self._votes:
+            votes = self._votes.values()
+            self._ends = min(votes, key=_when), max(votes, key=_when)
+        return self._ends
+
+
+def _when(vote: Vote) -> tuple[datetime, Voter]:
+    return vote.at, vote.voter
+
+
+def seat(
+    vote: Vote, event: ScheduledEvent, require: Require, for_all: Callable[[Vote], bool]
+) -> str | None:
+    """What an approval fills: a VM in lower case, "" for all VMs, or a name; None if nothing.
+
+    *for_all* says whether one without a resource covers all VMs.
+    """
     if isinstance(require, Count | Approvers):
-        return _by_name(approvals, require)
+        return vote.approver if vote.verified else None
     if require == "any" or not event.resources:
-        have = tuple(dict.fromkeys(vote.approver for vote in approvals))
-        return Tally(have, (), approvals[0].at) if have else Tally((), ANY_APPROVER, None)
-    return _each(event, approvals, for_all)
+        return vote.approver
+    if vote.resource:
+        return vote.resource.casefold()
+    return "" if len(event.resources) == 1 or for_all(vote) else None
 
 
-def _by_name(approvals: Sequence[Vote], require: Count | Approvers) -> Tally:
-    """Count each verified approver once, and nobody else."""
-    first: dict[str, datetime] = {}
-    for vote in approvals:
-        if vote.verified:
-            first.setdefault(vote.approver, vote.at)
+def tally(event: ScheduledEvent, first: Mapping[str, datetime], require: Require) -> Tally:
+    """Count the seats that are filled; *first* says since when each one is."""
+    if isinstance(require, Count | Approvers):
+        return _by_name(first, require)
+    if require == "any" or not event.resources:
+        have = _in_time(first)
+        return Tally(have, (), first[have[0]]) if have else Tally((), ANY_APPROVER, None)
+    return _each(event, first)
+
+
+def _in_time(first: Mapping[str, datetime]) -> tuple[str, ...]:
+    """The names, the earliest first."""
+    return tuple(sorted(first, key=lambda name: (first[name], name)))
+
+
+def _by_name(first: Mapping[str, datetime], require: Count | Approvers) -> Tally:
+    """Count each approver once."""
     if isinstance(require, Count):
-        lacking = require.count - len(first)
-        since = sorted(first.values())[require.count - 1] if lacking <= 0 else None
-        return Tally(tuple(first), (f"{lacking} more",) if lacking > 0 else (), since)
+        have, lacking = _in_time(first), require.count - len(first)
+        since = first[have[require.count - 1]] if lacking <= 0 else None
+        return Tally(have, (f"{lacking} more",) if lacking > 0 else (), since)
     have = tuple(name for name in require.approvers if name in first)
     missing = tuple(name for name in require.approvers if name not in first)
     return Tally(have, missing, None if missing else max(first[name] for name in have))
 
 
-def _each(
-    event: ScheduledEvent, approvals: Sequence[Vote], for_all: Callable[[Vote], bool]
-) -> Tally:
-    """Count each VM once. Only the first vote that covers all of them can matter."""
-    named: dict[str, datetime] = {}
-    whole: datetime | None = None
-    for vote in approvals:
-        if vote.resource:
-            named.setdefault(vote.resource.casefold(), vote.at)
-        elif whole is None and (len(event.resources) == 1 or for_all(vote)):
-            whole = vote.at
-    first = {name: _earlier(named.get(name.casefold()), whole) for name in event.resources}
-    have = tuple(name for name in event.resources if first[name] is not None)
-    missing = tuple(name for name in event.resources if first[name] is None)
-    times = [at for at in first.values() if at is not None]
-    return Tally(have, missing, None if missing else max(times))
+def _each(event: ScheduledEvent, first: Mapping[str, datetime]) -> Tally:
+    """Count each VM once."""
+    whole, names = first.get(""), event.resources
+    times = [_earlier(first.get(name.casefold()), whole) for name in names]
+    have = tuple(name for name, at in zip(names, times, strict=True) if at is not None)
+    missing = tuple(name for name, at in zip(names, times, strict=True) if at is None)
+    return Tally(have, missing, None if missing else max(at for at in times if at is not None))
 
 
 def _earlier(one: datetime | None, other: datetime | None) -> datetime | None:

@@ -44,10 +44,11 @@ class Sighting:
     answered: CloudEvent | None = None
     born: datetime | None = None
     ahead: timedelta = field(default=timedelta())
+    past: tuple[PastState, ...] = field(init=False)
 
-    @property
-    def past(self) -> tuple[PastState, ...]:
-        return with_past(self.known, self.now - self.ahead).past
+    def __post_init__(self) -> None:
+        past = with_past(self.known, self.now - self.ahead).past
+        object.__setattr__(self, "past", past)
 
 
 def unfit(given: Given, vote: Vote, here: Sighting, rules: Rules) -> Refusal | None:

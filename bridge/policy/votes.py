@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from bridge.core.model import ScheduledEvent
 
@@ -12,6 +12,8 @@ Decision = Literal["approve", "hold", "release"]
 DECISIONS: tuple[Decision, ...] = ("approve", "hold", "release")
 
 VoteOutcome = Literal["recorded", "pending", "granted", "refused"]
+Voter = tuple[str, str]
+"""An approver, and the resource that it votes for, in lower case."""
 
 AUTO, CONTROL, HTTP, REMIND, SINK = "auto", "control", "http", "remind", "sink"
 OWN_CHANNELS = frozenset({AUTO, CONTROL, HTTP, REMIND, SINK})
@@ -33,8 +35,7 @@ REASONS = (
 """Why an approval does not count. The list is open: a later version may add one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(NamedTuple):
     """Why an approval does not count: a stable reason, and a sentence."""
 
     reason: str
@@ -135,7 +136,7 @@ class Vote:
     dry_run: bool = False
 
     @property
-    def voter(self) -> tuple[str, str]:
+    def voter(self) -> Voter:
         """Who votes for what: a later vote of the same voter replaces this one."""
         return self.approver, self.resource.casefold()
 
@@ -183,7 +184,8 @@ def lapses(event: ScheduledEvent) -> Callable[[Vote], bool]:
 
 def _worse(before: Announced, event: ScheduledEvent, names: AbstractSet[str]) -> bool:
     """Whether *event*, with these names in lower case, has more VMs, is harsher, or is earlier."""
-    if not names <= {name.casefold() for name in before.resources}:
+    same = before.resources == event.resources
+    if not same and not names <= {name.casefold() for name in before.resources}:
         return True
     if _harsher(before.event_type.casefold(), event.event_type.casefold()):
         return True

@@ -5,15 +5,18 @@ import logging
 import time
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from bridge.common.supervise import ceiling
 from bridge.config import Config
 from bridge.core.model import Instance
-from bridge.core.observer import Observer
 from bridge.journal import Journal
 from bridge.metadata.answers import SourceProblem
 from bridge.metadata.client import Metadata
 from bridge.plugins import Place
+
+if TYPE_CHECKING:
+    from bridge.core.observer import Observer
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +41,9 @@ class Identity:
         return self.config.source.vm_name or self.instance.name
 
     @property
-    def observer(self) -> Observer:
+    def observer(self) -> "Observer":
+        from bridge.core.observer import Observer  # noqa: PLC0415  nothing is published before the first poll
+
         return Observer(
             instance=self.instance,
             vm_name=self.vm_name,

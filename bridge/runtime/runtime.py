@@ -51,32 +51,34 @@ class Runtime:
     journal: Journal
     identity: Identity
     status: Status
-    version: str
+    release: str | None = None
     boot_id: str | None = None
     clock: Clock = field(default_factory=Clock)
     take_local: TakeLocal | None = None
     _audited: datetime = field(default=datetime.min.replace(tzinfo=UTC))
+    _rules: "tuple[Config, str | None, Rules] | None" = None
 
     def configure(self, config: Config) -> None:
         """Continue with *config*; objects built from the old one do not change."""
         self.config = self.identity.config = config
 
     @property
+    def version(self) -> str:
+        """The version of the bridge, looked up when it is first needed: after the first poll."""
+        if self.release is None:
+            from importlib.metadata import version  # noqa: PLC0415  opens files, so not earlier
+
+            self.release = version("scheduled-events-bridge")
+        return self.release
+
+    @property
     def rules(self) -> "Rules":
         """What the operator requires, as `policy` reads it."""
-        from bridge.policy.judge import Rules  # noqa: PLC0415  nothing is judged before the first poll
-
-        asked = self.config.approvals
-        return Rules(
-            require=asked.require,
-            leader=asked.leader,
-            takeover_after=timedelta(seconds=asked.takeover_after),
-            hold_timeout=timedelta(seconds=asked.hold_timeout),
-            dry_run=asked.dry_run,
-            allow=asked.allow,
-            auto=asked.auto,
-            vm_name=self.identity.vm_name,
-        )
+        config, vm_name = self.config, self.identity.vm_name
+        known = self._rules
+        if known is None or known[0] is not config or known[1] != vm_name:
+            known = self._rules = config, vm_name, _rules(config, vm_name)
+        return known[2]
 
     def rules_for(self, known: Tracked) -> "Rules":
         """The rules for one event; a drill is always a dry run."""
@@ -193,3 +195,19 @@ class Runtime:
         detail = {"sink": name, "stoppedBecause": why}
         await self.audit("sink.resumed", actor=actor, via=via, detail=detail, sink=name)
         return True
+
+
+def _rules(config: Config, vm_name: str | None) -> "Rules":
+    from bridge.policy.judge import Rules  # noqa: PLC0415  nothing is judged before the first poll
+
+    asked = config.approvals
+    return Rules(
+        require=asked.require,
+        leader=asked.leader,
+        takeover_after=timedelta(seconds=asked.takeover_after),
+        hold_timeout=timedelta(seconds=asked.hold_timeout),
+        dry_run=asked.dry_run,
+        allow=asked.allow,
+        auto=asked.auto,
+        vm_name=vm_name,
+    )

@@ -11,7 +11,7 @@ from bridge.core import messages
 from bridge.core.cloudevent import CloudEvent
 from bridge.core.ids import timestamp
 from bridge.core.observer import Observer
-from bridge.core.state import State, Step
+from bridge.core.state import State, Step, Transition
 from bridge.journal.drills import rehearsed
 from bridge.metadata.answers import SourceProblem
 from bridge.runtime.runtime import Runtime
@@ -20,7 +20,10 @@ from bridge.runtime.status import SourceStatus
 log = logging.getLogger(__name__)
 
 _MANY = 100
-"""After this many events the loop gets a turn; from this many on, a snapshot needs a thread."""
+"""After this many events the loop gets a turn; from this many on, a snapshot needs a thread.
+
+It is also the most transitions of one document that have a line each in the log.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,15 +81,10 @@ class Announcer:
             status.transitions[one.what] = status.transitions.get(one.what, 0) + 1
             if one.what == "scheduled" and one.event.not_before:
                 status.notice.observe(max(0.0, (one.event.not_before - now).total_seconds()))
-            due = one.event.not_before
-            fields = {
-                "event_id": one.event.key,
-                "type": one.event.event_type,
-                "vms": list(one.event.resources),
-                "not_before": timestamp(due) if due else None,
-            }
-            name = f"event.{one.what}"
-            log.info(name, extra=fields)
+            if place <= _MANY:
+                _log(one)
+        if len(step.transitions) > _MANY:
+            log.info("event.more", extra={"count": len(step.transitions) - _MANY})
 
     def _about(self, state: State, began: datetime, reason: str | None) -> messages.SourceReport:
         return messages.SourceReport(
@@ -100,3 +98,15 @@ class Announcer:
             status=self.status.http_status,
             clock_skew=self.status.clock_skew,
         )
+
+
+def _log(one: Transition) -> None:
+    due = one.event.not_before
+    fields = {
+        "event_id": one.event.key,
+        "type": one.event.event_type,
+        "vms": list(one.event.resources),
+        "not_before": timestamp(due) if due else None,
+    }
+    name = f"event.{one.what}"
+    log.info(name, extra=fields)

@@ -126,12 +126,13 @@ def _places(listener: str, most: int) -> Connections:
 class _Quiet(logging.Filter):
     """Keeps bad requests and dropped connections out of the log: anyone can cause them.
 
-    A request that is not HTTP still gets a 400.
+    A request that is not HTTP still gets a 400. aiohttp fails before any of our code runs when it
+    quotes an `Expect` header that is not text.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
         found = record.exc_info[1] if record.exc_info else None
-        return not isinstance(found, HttpProcessingError | ConnectionError)
+        return not isinstance(found, HttpProcessingError | ConnectionError | UnicodeEncodeError)
 
 
 _wire = logging.getLogger(f"{__name__}.wire")

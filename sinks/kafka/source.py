@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -131,20 +131,29 @@ class Reader:
 
     async def _one(self, probe: "asyncio.Task[None]") -> Delivery | None:
         """The next delivery; None when *probe* ended first, or an offset had to be reset."""
-        getting = asyncio.create_task(self.subscription.consumer.getone())
+        consumer = self.subscription.consumer
+        got: asyncio.Future[Any] | None = _at_once(consumer.getone())
+        if got is None:
+            got = await self._wait(asyncio.create_task(consumer.getone()), probe)
+        if got.cancelled():
+            return None
+        self._waiting_since = None
+        problem = got.exception()
+        return self._read(got.result()) if problem is None else await self._recover(problem)
+
+    async def _wait(
+        self, getting: "asyncio.Task[Any]", probe: "asyncio.Task[None]"
+    ) -> "asyncio.Task[Any]":
+        """The same task, which is done; it was canceled when *probe* ended first."""
         fetcher = fetching(self.subscription.consumer)
         self._waiting_since = self._waiting_since or time.monotonic()
         try:
             await asyncio.wait({getting, probe, fetcher}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             await _end(getting)
-        if getting.cancelled():
-            if fetcher.done():
-                raise Unavailable("the consumer broke and starts again")
-            return None
-        self._waiting_since = None
-        problem = getting.exception()
-        return self._read(getting.result()) if problem is None else await self._recover(problem)
+        if getting.cancelled() and fetcher.done():
+            raise Unavailable("the consumer broke and starts again")
+        return getting
 
     def _read(self, record: Any) -> Delivery:
         headers = [(name, value or b"") for name, value in record.headers]
@@ -221,6 +230,24 @@ def _moment(milliseconds: int | None) -> datetime | None:
     if milliseconds is None or milliseconds > _LATEST:
         return None
     return datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=milliseconds)
+
+
+def _at_once(getting: Coroutine[Any, Any, Any]) -> "asyncio.Future[Any] | None":
+    """What a coroutine returns or raises if it need not wait; None if it must, and it is ended.
+
+    Records come in batches, and a task for each record would cost more than its vote.
+    """
+    got = asyncio.get_running_loop().create_future()
+    try:
+        getting.send(None)
+    except StopIteration as done:
+        got.set_result(done.value)
+        return got
+    except Exception as error:  # noqa: BLE001  a named border: codecs have exceptions of their own
+        got.set_exception(error)
+        return got
+    getting.close()
+    return None
 
 
 async def _end(task: "asyncio.Task[Any]") -> None:

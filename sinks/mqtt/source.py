@@ -36,8 +36,8 @@ from sinks.mqtt.topics import may_meet, validate_filter
 
 PATIENCE = 10.0
 """The limit for connecting, and for the answer to our subscription, in seconds."""
-WINDOW = 10
-"""The most messages in memory; the others wait at the server or in the socket."""
+WINDOW = 32
+"""The most messages without an acknowledgment; the others wait at the server or in the socket."""
 LARGEST = 256 * 1024
 """The largest packet that servers may send, and what we keep of a larger one: four times
 the largest approval."""
@@ -221,7 +221,6 @@ class Subscription:
         """Never ends. Raises `Unavailable` when the connection is gone and all is taken."""
         while True:
             yield self._delivery(await self._next(listening))
-            self._receiver.make_room()
 
     async def _next(self, listening: Listening) -> MQTTMessage:
         receiver = self._receiver
@@ -263,6 +262,7 @@ class Subscription:
         """Without a connection it comes again; the journal recognizes it."""
         if not self._receiver.lost.done():
             self._receiver.acknowledge(message)
+        self._receiver.make_room()
 
     def _unread(self, message: MQTTMessage) -> str | None:
         """Why not to read it: a retained message comes again at every start.

@@ -35,6 +35,8 @@ async def present(settings: WebhookSettings, target: Target) -> Credentials:
     signing = [read_secret(secret, "secret") for secret in settings.secret]
     for_proxy = _proxy(settings)
     hidden += [*signing, *(value.removeprefix("Basic ") for value in for_proxy.values())]
+    if settings.proxy is not None and settings.proxy.password is not None:
+        hidden.append(read_secret(settings.proxy.password, "the proxy's password"))
     return Credentials(headers, for_proxy, tuple(map(_key, signing)), tuple(hidden))
 
 

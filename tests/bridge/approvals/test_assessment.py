@@ -125,7 +125,7 @@ async def test_the_number_of_waiting_approvals_is_limited(two, monkeypatch):
 async def test_a_grant_of_an_earlier_incarnation_does_not_count_for_the_new_one(two):
     bridge = await two.bridge(**EACH)
     key = event_id(two)
-    await bridge.journal.run(lambda store: mark(store, (key, 1), "granted", (), 0.0))
+    await bridge.journal.run(lambda store: mark(store, [(key, 1)], "granted", (), 0.0))
     two.world.cancel("e")
     await bridge.poll()
     two.world.create(name="e", type="Reboot", notice="1h", resources=["vm-0", "vm-1"])

@@ -42,7 +42,7 @@ async def passes(bridge, minutes):
     """All that the bridge has seen so far, it saw that much earlier."""
     state, by = await bridge.journal.load(), minutes * MINUTE
     tracked = {key: earlier(known, by) for key, known in state.tracked.items()}
-    ended = {key: replace(end, at=end.at - by) for key, end in state.ended.items()}
+    ended = {key: end._replace(at=end.at - by) for key, end in state.ended.items()}
     bridge.poller._state = replace(state, tracked=tracked, ended=ended)
     await bridge.journal.commit(bridge.poller._state, [], 0.0)
 
@@ -275,9 +275,9 @@ class CountingAssessor:
     def __init__(self, real):
         self.real, self.assessed, self.ahead = real, [], real.ahead
 
-    async def assess(self, given, *rest, **more):
+    def assess(self, store, given, *rest, **more):
         self.assessed.append(given.approval.id)
-        return await self.real.assess(given, *rest, **more)
+        return self.real.assess(store, given, *rest, **more)
 
 
 # --- lives, and a lost journal ------------------------------------------------------------------

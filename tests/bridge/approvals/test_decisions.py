@@ -7,9 +7,10 @@ import pytest
 from support.bridge import cast_votes, deciding, event_id, grant_state, group, plan, reconfigure
 from support.until import until
 
+from bridge.approvals.decisions import Decisions
+from bridge.approvals.start_requests import StartRequests
 from bridge.journal.grants import mark
 from bridge.journal.votes import votes
-from bridge.policy.votes import Vote
 
 EACH = {"require": "each-resource"}
 LONGEST_BACKOFF = timedelta(seconds=5)
@@ -45,6 +46,43 @@ async def test_a_vote_of_a_pending_event_reaches_azure_and_the_event_starts(two,
     assert len(two.posts()) == 1
 
 
+async def test_a_vote_that_comes_while_a_duty_is_withdrawn_makes_it_due_again(two, monkeypatch):
+    key, bridge, act = event_id(two), await two.bridge(), Decisions._act
+    await bridge.hear(key, approver="orders")
+    reconfigure(bridge, allow=[{"approver": "billing"}])
+
+    async def after_another_vote(self, found):
+        await bridge.hear(key, approver="billing")
+        await act(self, found)
+
+    monkeypatch.setattr(Decisions, "_act", after_another_vote)
+    await bridge.consider()
+    assert await grant_state(bridge, key) == "due"
+    assert two.posts() == []
+    monkeypatch.setattr(Decisions, "_act", act)
+    await bridge.consider()
+    assert len(two.posts()) == 1
+
+
+async def test_a_vote_that_lapses_takes_no_duty_with_it_that_another_vote_has_made(
+    two, monkeypatch
+):
+    key, bridge = event_id(two), await two.bridge()
+    await bridge.hear(key, approver="orders")
+    two.world.update("e", type="Redeploy")
+    await bridge.poll()
+    await bridge.hear(key, approver="billing")
+
+    async def crash(*_):
+        raise asyncio.CancelledError
+
+    monkeypatch.setattr(StartRequests, "tell", crash)
+    with pytest.raises(asyncio.CancelledError):
+        await bridge.consider()
+    assert [vote.approver for vote in await cast_votes(bridge, key)] == ["billing"]
+    assert await grant_state(bridge, key) == "due"
+
+
 async def test_every_vm_must_approve(two):
     bridge = await two.bridge(**EACH)
     await bridge.hear(event_id(two), resource="vm-0", approver="a")
@@ -76,7 +114,7 @@ async def test_the_grant_of_an_earlier_incarnation_does_not_count_for_this_one(t
     key = event_id(two)
     two.world.cancel("e")
     await bridge.poll()
-    await bridge.journal.run(lambda store: mark(store, (key, 1), "granted", (), 0.0))
+    await bridge.journal.run(lambda store: mark(store, [(key, 1)], "granted", (), 0.0))
     plan(two)
     await bridge.poll()
     two.world.cancel("e")
@@ -118,7 +156,7 @@ async def test_a_hold_that_comes_while_its_approvers_old_vote_lapses_is_kept(two
 
     async def slow(operation):
         found = await read(operation)
-        if meanwhile and isinstance(found, list) and found and isinstance(found[0], Vote):
+        if meanwhile and isinstance(found, list) and found and found[0].what == "lapse":
             await bridge.hear(key, approver="a", decision=meanwhile.pop(), id="3")
         return found
 
@@ -334,7 +372,7 @@ async def test_a_kill_while_the_votes_of_a_dry_run_lapse_publishes_it_once(two, 
     bridge = await two.bridge(dry_run=True)
     await bridge.hear(event_id(two), approver="a", id="1")
 
-    def dies(store, gone, *_):
+    def dies(store, gone, *_, **__):
         with store.transaction() as db:
             db.execute("DELETE FROM vote")
             raise RuntimeError("the process ends here")

@@ -312,6 +312,7 @@ HEADERS = ["ce_id", "ce-id", "ce_type", "type", "specversion", "content-type", "
 # --- whatever comes ------------------------------------------------------------------------------
 
 
+@pytest.mark.fuzz
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(

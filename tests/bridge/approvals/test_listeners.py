@@ -112,15 +112,16 @@ def event_id(voting) -> str:
 
 async def test_a_message_is_acknowledged_only_after_it_is_in_the_journal(voting, radio):
     known = []
-    real = voting.intake.take
+    real = voting.intake.take_some
 
-    async def watched(delivery, via, **more):
+    async def watched(deliveries, via, **more):
         before = list(radio.acked)
-        await real(delivery, via, **more)
+        taken = await real(deliveries, via, **more)
         key = event_id(voting)
         known.append((before, radio.acked[:], await voting.journal.run(lambda s: votes(s, key, 1))))
+        return taken
 
-    voting.service.intake = type("Watched", (), {"take": staticmethod(watched)})()
+    voting.service.intake = type("Watched", (), {"take_some": staticmethod(watched)})()
     async with listening(voting):
         radio.say({"eventId": event_id(voting)}, 0)
         await until(lambda: radio.acked)
@@ -128,6 +129,23 @@ async def test_a_message_is_acknowledged_only_after_it_is_in_the_journal(voting,
     assert before == at_return == []
     assert len(cast) == 1
     assert radio.acked == ["r/0/0"]
+
+
+async def test_what_has_arrived_is_recorded_together_and_acknowledged_in_order(voting, radio):
+    real, sizes = voting.intake.take_some, []
+
+    async def watched(deliveries, via, **more):
+        sizes.append(len(deliveries))
+        return await real(deliveries, via, **more)
+
+    voting.service.intake = type("Watched", (), {"take_some": staticmethod(watched)})()
+    for number in range(40):
+        radio.say(b"poison" if number % 7 == 0 else {"eventId": event_id(voting)}, number)
+    async with listening(voting):
+        await until(lambda: len(radio.acked) == 40)
+    assert sizes[0] > 1
+    assert sum(sizes) == 40
+    assert radio.acked == [f"r/0/{number}" for number in range(40)]
 
 
 @pytest.mark.parametrize("by", ["message", "sign of life"])
@@ -200,8 +218,9 @@ async def test_poison_never_loops(voting, radio):
 async def test_an_acknowledgment_that_fails_repeats_the_message_and_nothing_else(voting, radio):
     radio.ack_fails = True
     async with listening(voting):
-        for _ in range(2):
-            radio.say({"eventId": event_id(voting)}, 0)
+        radio.say({"eventId": event_id(voting)}, 0)
+        await until(lambda: len(radio.entered) == 2)
+        radio.say({"eventId": event_id(voting)}, 0)
         await until(lambda: radio.acked)
     assert len(radio.entered) == 2
     assert await voting.became() == [("recorded", None)]

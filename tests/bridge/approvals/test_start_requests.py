@@ -198,19 +198,25 @@ async def test_approvals_that_arrive_together_are_posted_together(two):
     assert await bridge.became() == [("granted", None)] * 2
 
 
-async def test_one_refused_event_does_not_block_the_others(two):
-    keys = [event_id(two), plan(two, "f")]
-    bridge = await two.bridge()
-    sent = []
+def refuse(bridge, gone: str) -> list[list[str]]:
+    """Let Azure refuse each request that names this event; return what it is sent."""
+    sent: list[list[str]] = []
 
     async def post(choose):
         ids = await bridge.chosen(choose)
         sent.append(ids)
-        if keys[0] in ids:
+        if gone in ids:
             return SourceProblem("bad-request", "It is gone.", status=400)
         return Accepted()
 
     bridge.azure.approve = post
+    return sent
+
+
+async def test_one_refused_event_does_not_block_the_others(two):
+    keys = [event_id(two), plan(two, "f")]
+    bridge = await two.bridge()
+    sent = refuse(bridge, keys[0])
     for key in keys:
         await bridge.hear(key)
     await bridge.consider()
@@ -218,6 +224,18 @@ async def test_one_refused_event_does_not_block_the_others(two):
     assert [one["data"]["eventId"] for one in await bridge.told()] == [keys[1]]
     assert await grant_state(bridge, keys[0]) == "due"
     assert bridge.azure.rereads > 0
+
+
+async def test_few_requests_find_the_one_event_that_azure_refuses_among_many(two):
+    keys = [event_id(two), *(plan(two, f"f-{number}") for number in range(31))]
+    bridge = await two.bridge()
+    sent = refuse(bridge, keys[0])
+    for key in keys:
+        await bridge.hear(key)
+    await bridge.consider()
+    assert len(sent) == 1 + 2 * 5, "each half that contains it is halved again"
+    assert len(await bridge.told("approval.granted")) == 31
+    assert await grant_state(bridge, keys[0]) == "due"
 
 
 @pytest.mark.parametrize(("status", "rereads"), [(400, 1), (404, 1), (429, 0), (500, 0), (None, 0)])

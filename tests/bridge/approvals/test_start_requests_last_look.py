@@ -10,6 +10,7 @@ from support.journal_tools import statements
 from support.until import until
 
 from bridge.common.errors import Unavailable
+from bridge.metadata.answers import SourceProblem
 
 BEING_TOLD = "Azure is being told"
 
@@ -311,3 +312,56 @@ async def test_the_last_look_reads_what_is_pending_in_its_own_transaction(two):
     began = max(place for place, sql in enumerate(found[:marked]) if sql.startswith("BEGIN"))
     assert any("SELECT * FROM tracked" in sql for sql in found[began:marked])
     assert len(two.posts()) == 1
+
+
+# --- what becomes due while the request waits ----------------------------------------------------
+
+
+async def test_approvals_that_arrive_while_the_request_waits_leave_with_it(two):
+    keys = [event_id(two), plan(two, "f"), plan(two, "g")]
+    bridge = await two.bridge()
+    await bridge.hear(keys[0])
+    async with while_it_waits(bridge):
+        for key in keys[1:]:
+            await bridge.hear(key)
+    [post] = two.posts()
+    assert sorted(post["eventIds"]) == sorted(keys)
+    await bridge.consider()
+    assert len(two.posts()) == 1
+    assert await bridge.became() == [("granted", None)] * 3
+
+
+async def test_an_event_that_waits_after_a_failure_does_not_leave_with_another(two):
+    bad, good = event_id(two), plan(two, "f")
+    bridge = await two.bridge()
+    sent: list[list[str]] = []
+
+    async def post(choose):
+        sent.append(await bridge.chosen(choose))
+        return SourceProblem("throttled", "Later.", status=429, retry_after=60.0)
+
+    bridge.azure.approve = post
+    for key in (bad, good):
+        await bridge.hear(key)
+        await bridge.consider()
+    assert sent == [[bad], [good]]
+
+
+async def test_no_other_event_joins_the_halves_of_a_refused_request(two):
+    keys = [event_id(two), plan(two, "f")]
+    late = plan(two, "g")
+    bridge = await two.bridge()
+    sent: list[list[str]] = []
+
+    async def post(choose):
+        ids = await bridge.chosen(choose)
+        if not sent:
+            await bridge.hear(late)
+        sent.append(sorted(ids))
+        return SourceProblem("bad-request", "One is gone.", status=400)
+
+    bridge.azure.approve = post
+    for key in keys:
+        await bridge.hear(key)
+    await bridge.consider()
+    assert sent == [sorted(keys), *([key] for key in sorted(keys))]

@@ -125,6 +125,30 @@ def test_the_installed_command_is_the_same(tmp_path):
     assert "Traceback" not in done.stderr
 
 
+def test_imports_are_not_interrupted_by_searches_for_garbage():
+    program = (
+        "import gc; searches = []; gc.callbacks.append(lambda *_: searches.append(1))\n"
+        "from bridge.cli import _chosen\n"
+        "before = len(searches); _chosen(['run'])\n"
+        "print(len(searches) - before, gc.isenabled())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=25, check=True
+    )
+    assert done.stdout.split() == ["0", "True"]
+
+
+def test_only_the_chosen_command_is_read_and_help_lists_all(capsys):
+    for arguments in (["--help"], ["--help", "run"]):
+        with pytest.raises(SystemExit):
+            main(arguments)
+        said = capsys.readouterr().out
+        assert all(name in said for name in COMMANDS)
+    with pytest.raises(SystemExit):
+        main(["run", "--help"])
+    assert "usage: seb run" in capsys.readouterr().out
+
+
 def test_only_the_chosen_command_is_loaded():
     program = "import sys; from bridge.cli import main; main(['schema', 'audit'])"
     program += "; print(*sys.modules, file=sys.stderr)"

@@ -205,6 +205,7 @@ VALUES = st.text(max_size=60) | st.sampled_from(list(signed().values()))
 NAMES = st.sampled_from([*HEADERS, "Webhook-Signature", "other"])
 
 
+@pytest.mark.fuzz
 @given(
     st.dictionaries(NAMES, VALUES), st.lists(st.tuples(NAMES, st.binary(max_size=60))), st.binary()
 )
@@ -264,6 +265,7 @@ def test_ed25519_needs_its_library_and_hmac_does_not(monkeypatch):
         return real(name, *more, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", without)
+    read_key.cache_clear()
     assert read_key(SECRET) == HMAC
     with pytest.raises(Misconfigured, match=r"scheduled-events-bridge\[ed25519\]"):
         read_key(f"whpk_{text(PUBLIC)}")

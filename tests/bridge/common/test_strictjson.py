@@ -23,6 +23,7 @@ def test_what_python_writes_is_read_back(value):
     assert decode(json.dumps(value).encode()) == value
 
 
+@pytest.mark.fuzz
 @given(st.binary(max_size=100))
 def test_any_bytes_are_a_value_or_a_value_error(body):
     try:

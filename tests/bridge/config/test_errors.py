@@ -89,3 +89,22 @@ def test_a_limit_has_the_unit_of_its_key(problems, tail):
     assert duration.endswith("degraded_after: must be at least 1s")
     [names] = problems(approvals("require: {approvers: []}"))
     assert names.endswith("approvers: must not be empty")
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("https://me:hunter22@b.example/x", "https://***@b.example/x"),
+        ("me:hunter22@b.example", "***@b.example"),
+        ("mqtt://hunter22@b.example", "mqtt://***@b.example"),
+        ("me:hunt@er22@b.example", "***@b.example"),
+    ],
+)
+def test_what_is_in_front_of_an_at_sign_in_an_address_is_not_repeated(problems, written, shown):
+    [found] = problems(f"sinks: {{a: {{type: mqtt, host: '{written}'}}}}")
+    assert f"'{shown}' is not a host" in found
+
+
+def test_other_text_with_an_at_sign_is_shown(problems):
+    [found] = problems("source: {scope: me@example}")
+    assert "'me@example' is not allowed" in found

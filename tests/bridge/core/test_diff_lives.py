@@ -67,3 +67,34 @@ def test_an_unpublished_end_out_of_scope_does_not_count_as_a_life():
     assert world.state.ended == {}
 
     assert world.see(EVENT)[0].life == 1
+
+
+def test_an_old_end_is_forgotten_whatever_ended_before_it():
+    world = World()
+    for name in ("A", "B"):
+        world.see(scheduled_event(name))
+        world.see()
+    world.see(scheduled_event("A"), after=REMEMBERED / 2)
+    world.see(after=SETTLING + SECOND)
+    assert list(world.state.ended) == ["B", "A"]
+    world.see(after=REMEMBERED / 2 + SECOND)
+    assert list(world.state.ended) == ["A"]
+
+
+def test_a_clock_that_was_set_back_does_not_change_how_long_an_end_counts():
+    world = World()
+    world.see(scheduled_event("A"))
+    world.see()
+    world.see(scheduled_event("B"))
+    world.see(after=-timedelta(hours=1))
+    (found,) = world.see(scheduled_event("B"), after=REMEMBERED)
+    assert found.life == 1
+
+
+def test_while_nothing_ends_the_ends_are_not_copied():
+    world = World()
+    world.see(scheduled_event("A"))
+    world.see()
+    before = world.state.ended
+    world.see(scheduled_event("B"))
+    assert world.state.ended is before

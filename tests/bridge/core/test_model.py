@@ -145,6 +145,7 @@ def test_an_unexpected_form_is_malformed(payload):
         parse_document(payload, api_version="2020-07-01")
 
 
+@pytest.mark.fuzz
 @given(JSON)
 def test_any_json_is_a_document_or_malformed(payload):
     try:
@@ -153,6 +154,7 @@ def test_any_json_is_a_document_or_malformed(payload):
         return
 
 
+@pytest.mark.fuzz
 @given(st.dictionaries(st.sampled_from(sorted(EVENT)), JSON), st.sampled_from(VERSIONS))
 def test_any_change_of_any_field_is_a_document_or_malformed(changes, version):
     try:
@@ -209,6 +211,7 @@ def test_the_weekday_is_ignored(moment, weekday):
     assert parse_time(f"{weekday}, {rest}") == moment
 
 
+@pytest.mark.fuzz
 @given(st.text())
 def test_any_text_is_a_time_nothing_or_malformed(text):
     try:
@@ -281,6 +284,7 @@ def test_tags_as_one_text_are_read_when_there_is_no_list():
     assert parse_instance({"compute": compute}).tags == {"team": "orders", "url": "http://x"}
 
 
+@pytest.mark.fuzz
 @given(JSON)
 def test_any_json_is_a_vm_or_malformed(payload):
     for shape in (

@@ -51,7 +51,7 @@ def test_enough_votes_create_a_duty_and_a_hold_removes_it(store):
     assert grant_of(store, EVENT) == "due"
     receive(store, Receipt([cast(decision="hold")], duties={EVENT: False}), NOW)
     assert grant_of(store, EVENT) is None
-    mark(store, EVENT, "granted", (), NOW)
+    mark(store, [EVENT], "granted", (), NOW)
     for due in (True, False):
         receive(store, Receipt([cast()], duties={EVENT: due}), NOW)
         assert grant_of(store, EVENT) == "granted"
@@ -59,15 +59,22 @@ def test_enough_votes_create_a_duty_and_a_hold_removes_it(store):
 
 def test_a_lapsed_vote_removes_the_duty_but_no_grant(store):
     receive(store, Receipt([cast(), cast(resource=OTHER)]), NOW)
-    mark(store, EVENT, "due", (), NOW)
-    lapse(store, [cast()], [make()], NOW)
+    mark(store, [EVENT], "due", (), NOW)
+    lapse(store, [cast()], [make()], NOW, still_due=False)
     assert votes(store, *EVENT) == [cast(resource=OTHER)]
     assert grant_of(store, EVENT) is None
-    mark(store, EVENT, "granted", (), NOW)
-    lapse(store, [cast(resource=OTHER)], [], NOW)
-    withdraw(store, EVENT)
+    mark(store, [EVENT], "granted", (), NOW)
+    lapse(store, [cast(resource=OTHER)], [], NOW, still_due=False)
+    withdraw(store, [EVENT])
     assert grant_of(store, EVENT) == "granted"
     assert granted(store) == {EVENT}
+
+
+def test_a_lapsed_vote_leaves_a_duty_that_other_votes_have_made(store):
+    receive(store, Receipt([cast(), cast(resource=OTHER)], duties={EVENT: True}), NOW)
+    lapse(store, [cast()], [make()], NOW, still_due=True)
+    assert votes(store, *EVENT) == [cast(resource=OTHER)]
+    assert grant_of(store, EVENT) == "due"
 
 
 def test_asking_chooses_and_marks_in_one_transaction(store):
@@ -78,7 +85,7 @@ def test_asking_chooses_and_marks_in_one_transaction(store):
 
 
 def test_a_choice_that_fails_or_is_empty_marks_nothing(store):
-    mark(store, EVENT, "due", (), NOW)
+    mark(store, [EVENT], "due", (), NOW)
     with pytest.raises(ZeroDivisionError):
         ask(store, lambda: {EVENT: 1 / 0}, NOW)
     assert ask(store, dict, NOW) == {}
@@ -90,9 +97,9 @@ def test_a_vote_does_not_remove_the_mark_of_a_request_on_its_way(store):
     for due in (True, False):
         receive(store, Receipt([cast()], duties={EVENT: due}), NOW)
         assert grant_of(store, EVENT) == "asked"
-    lapse(store, [cast()], [], NOW)
+    lapse(store, [cast()], [], NOW, still_due=False)
     assert grant_of(store, EVENT) == "asked"
-    withdraw(store, EVENT)
+    withdraw(store, [EVENT])
     assert grant_of(store, EVENT) is None
 
 
@@ -100,10 +107,10 @@ def test_undecided_events_are_pending_or_were_due_when_they_ended(store):
     track(store, scheduled_event(), scheduled_event("B"))
     receive(store, Receipt([cast(), cast(event_key="B"), cast(event_key="GONE")]), NOW)
     assert sorted(undecided(store)) == [((EVENT_ID, 1), None), (("B", 1), None)]
-    mark(store, EVENT, "granted", (), NOW)
-    mark(store, ("B", 1), "settled", (), NOW)
+    mark(store, [EVENT], "granted", (), NOW)
+    mark(store, [("B", 1)], "settled", (), NOW)
     for state in ("due", "asked"):
-        mark(store, ("GONE", 1), state, (), NOW)
+        mark(store, [("GONE", 1)], state, (), NOW)
         assert undecided(store) == [(("GONE", 1), state)]
 
 

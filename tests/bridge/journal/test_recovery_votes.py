@@ -11,10 +11,9 @@ from bridge.journal.cursors import checkpoints
 from bridge.journal.grants import granted, mark
 from bridge.journal.recovery import merge, stand_in
 from bridge.journal.schema import connect_file, connect_memory
-from bridge.journal.store import Store
+from bridge.journal.store import Store, born
 from bridge.journal.votes import (
     Receipt,
-    born,
     early,
     receive,
     seen,
@@ -47,7 +46,7 @@ def test_merging_the_stand_in_neither_loses_nor_doubles_votes(tmp_path):
     track(file, scheduled_event())
     receipt = Receipt([cast()], [waits("B")], [("k", EVENT_ID)], ("bus", "0", "17"))
     receive(file, receipt, NOW)
-    mark(file, EVENT, "granted", (), NOW)
+    mark(file, [EVENT], "granted", (), NOW)
     spare = stand_in(file)
     assert votes(spare, *EVENT) == []
     assert granted(spare) == {EVENT}, "what was approved is not taken for canceled meanwhile"

@@ -173,8 +173,8 @@ def remember(store: Store, numbers: range, who: str = "", event: str = EVENT_ID,
 
 
 def bound(store: Store, limit: int = LIMIT) -> float:
-    with store.transaction() as db:
-        return bound_votes(db, limit)
+    with store.transaction():
+        return bound_votes(store, limit)
 
 
 def known(store: Store, numbers: range, who: str = "", event: str = EVENT_ID) -> list[int]:

@@ -14,6 +14,7 @@ from bridge.core.state import State
 from bridge.drills.plan import Plan, made_up
 from bridge.journal import drills, grants
 from bridge.journal.cursors import register
+from bridge.journal.retention import trim
 from bridge.journal.store import Store
 from bridge.journal.votes import Receipt, end_wait, forget, lapse, receive
 from bridge.policy.drill import Drill, DrillVotes, stop, tracked
@@ -53,10 +54,12 @@ CHANGES: dict[str, Callable[[Store], Any]] = {
 VOTES: dict[str, Callable[[Store], Any]] = {
     "a vote": lambda store: receive(store, Receipt([cast()], keys=[("k", EVENT_ID)]), NOW),
     "the end of a wait": lambda store: end_wait(store, 1, Receipt([cast()]), NOW),
-    "a vote that lapses": lambda store: lapse(store, [cast()], [about("A", 2)], NOW),
-    "a mark": lambda store: grants.mark(store, EVENT, "due", [about("A", 3)], NOW),
+    "a vote that lapses": lambda store: lapse(
+        store, [cast()], [about("A", 2)], NOW, still_due=False
+    ),
+    "a mark": lambda store: grants.mark(store, [EVENT], "due", [about("A", 3)], NOW),
     "a request": lambda store: grants.ask(store, lambda: {EVENT: None}, NOW),
-    "a withdrawal": lambda store: grants.withdraw(store, EVENT),
+    "a withdrawal": lambda store: grants.withdraw(store, [EVENT]),
     "a reminder": lambda store: grants.remind(store, EVENT, ["5m"], [about("A", 4)], NOW),
     "a CloudEvent": lambda store: store.append([about("A", 5)], NOW),
     "a delivery": lambda store: store.settle("bus", delivered("A/1"), NOW),
@@ -98,6 +101,23 @@ def test_votes_and_deliveries_do_not_make_it_read_the_state_again(known: Store, 
     with statements(known) as found:
         drills.open_to_votes(known)
     assert reads(found) == 0
+
+
+OTHERS: dict[str, Callable[[Store], Any]] = {
+    "a remark": lambda store: store.remember(listened="now"),
+    "a trim": lambda store: trim(store, now=NOW, keep=0.0, max_size=1 << 30),
+    "what is forgotten without a drill": lambda store: forget(store, NOON),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_after_housekeeping_a_commit_writes_only_what_changed(known: Store, tmp_path, name: str):
+    known.commit(tracking("A", "B"), [], NOW)
+    OTHERS[name](known)
+    with statements(known) as found:
+        known.commit(tracking("A", "B", "C"), [], NOW)
+    assert sum("INTO tracked" in sql for sql in found) == 1
+    assert drills.open_to_votes(known) == fresh(tmp_path / "journal.db")
 
 
 @pytest.mark.parametrize("name", VOTES)

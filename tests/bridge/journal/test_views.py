@@ -104,3 +104,17 @@ def test_the_latest_refusals_come_newest_first_and_in_a_limited_number(store):
     ]
     store.append([made[0], told["azure.scheduledevents.scheduled.v1"], *made[1:]], NOW)
     assert views.refusals(store, 2) == [{"id": 3}, {"id": 2}]
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"\xff{}", b'{"data": {"eventId": "\xff"}}'])
+def test_what_the_disk_damaged_is_left_out_of_every_list(store, body):
+    told = list(published().values())
+    store.append(told, NOW)
+    outcome = next(one for one in told if one.kind == "approval.recorded")
+    approval = outcome.data["approvalId"]
+    whole = views.latest(store), views.history(store, outcome.key), views.outcomes(store, approval)
+    assert all(whole)
+    assert views.refusals(store, 9)
+    store.connection.execute("UPDATE outbox SET body = ?", (body,))
+    assert views.latest(store) == views.history(store, outcome.key) == []
+    assert views.outcomes(store, approval) == views.refusals(store, 9) == []

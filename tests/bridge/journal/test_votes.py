@@ -11,12 +11,14 @@ from support.ballots import cast
 from support.cloudevents import make
 from support.world import EVENT_ID, ME, NOON, OTHER, SECOND, World, scheduled_event
 
+from bridge.core.state import Tracked
 from bridge.journal.cursors import checkpoints
 from bridge.journal.grants import granted, mark
 from bridge.journal.schema import connect_memory
 from bridge.journal.store import Store
 from bridge.journal.votes import (
     Receipt,
+    counted_votes,
     early,
     end_wait,
     forget,
@@ -27,6 +29,7 @@ from bridge.journal.votes import (
     votes_ever,
     votes_lately,
 )
+from bridge.policy.judge import Rules
 from bridge.policy.votes import Announced, Approval, Given
 
 EVENT = (EVENT_ID, 1)
@@ -71,6 +74,23 @@ def test_nothing_is_written_when_a_part_fails(store):
     assert checkpoints(store, "bus") == {}
 
 
+def test_what_is_counted_never_has_a_vote_that_was_not_written(store):
+    known = Tracked(scheduled_event(), life=1, announced=True)
+    rules = Rules(require="any")
+    assert counted_votes(store, known, rules).votes == {}
+
+    def dying() -> None:
+        with store.transaction(keeps_state=True):
+            receive(store, Receipt([cast()]), NOW)
+            assert len(counted_votes(store, known, rules).votes) == 1
+            raise OSError("the power fails")
+
+    with pytest.raises(OSError, match="power"):
+        dying()
+    assert votes(store, *EVENT) == []
+    assert counted_votes(store, known, rules).votes == {}
+
+
 def test_a_voter_has_one_vote_and_the_later_one_counts(store):
     receive(store, Receipt([cast()]), NOW)
     held = cast(decision="hold", resource=ME.swapcase(), at=NOON + SECOND)
@@ -109,7 +129,7 @@ def test_what_many_votes_are_about_is_written_and_read_once(store):
 def test_what_no_vote_is_about_any_more_is_forgotten(store):
     for kind in ("Freeze", "Reboot"):
         receive(store, Receipt([cast(about=Announced(kind, (ME,), NOON))]), NOW)
-    mark(store, EVENT, "granted", (), NOW)
+    mark(store, [EVENT], "granted", (), NOW)
     forget(store, NOON - SECOND)
     count = "SELECT COUNT(*) FROM announced"
     assert store.connection.execute(count).fetchone() == (1,)
@@ -139,7 +159,7 @@ def test_an_early_approval_ends_its_wait_as_a_vote_in_one_step(store):
 
 def test_what_belongs_to_an_event_is_kept_until_it_ended_long_ago(store):
     receive(store, Receipt([cast()], keys=[("k", EVENT_ID), ("s", "STRAY")]), NOW)
-    mark(store, EVENT, "granted", (), NOW)
+    mark(store, [EVENT], "granted", (), NOW)
     world = World()
     world.see(scheduled_event())
     store.commit(world.state, [], NOW)

@@ -228,6 +228,7 @@ def test_an_accepted_post_whose_body_breaks_off_is_accepted():
     assert read_accepted(received(200, b"", broken=broken)) == Accepted()
 
 
+@pytest.mark.fuzz
 @given(st.binary(max_size=200), st.integers(100, 999))
 def test_any_bytes_under_any_status_give_a_value(body, status):
     for answer in (
@@ -238,6 +239,7 @@ def test_any_bytes_under_any_status_give_a_value(body, status):
         assert isinstance(answer, Answer | SourceProblem | Instance | Accepted)
 
 
+@pytest.mark.fuzz
 @given(st.text())
 def test_any_header_gives_a_value(text):
     reply = received(429, b"", date=text, retry_after=text)

@@ -5,13 +5,14 @@ import json
 import subprocess
 import sys
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from support.canned_server import CannedServer, http
 from support.metadata_client import DOCUMENT, EVENT, QUIET, chosen, client, fetched
 
 from bridge.core.model import Instance
-from bridge.metadata.answers import Accepted, Answer, SourceProblem
+from bridge.metadata.answers import Accepted, Answer, SourceProblem, read_document
 from bridge.metadata.budget import Budget
 
 PROXIES = ["http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"]
@@ -24,6 +25,31 @@ async def test_a_document_is_read_with_the_date_of_the_answer():
     assert answer.document.incarnation == 5
     assert answer.document.events[0].event_id == EVENT["EventId"]
     assert answer.date == datetime(2026, 11, 15, 18, 29, 47, tzinfo=UTC)
+
+
+async def test_an_unchanged_body_is_parsed_once_and_keeps_the_date_of_each_answer(monkeypatch):
+    parsed = []
+
+    def read(reply, api_version):
+        parsed.append(reply.body)
+        return read_document(reply, api_version)
+
+    monkeypatch.setattr("bridge.metadata.client.read_document", read)
+    dates = [f"Sun, 15 Nov 2026 18:29:4{second} GMT" for second in range(3)]
+    left = [*(http(body=DOCUMENT, Date=date) for date in dates), http(body=QUIET)]
+
+    async def answer_next(_):
+        return left.pop(0)
+
+    async with (
+        CannedServer(handler=answer_next) as server,
+        client(server.url) as metadata,
+    ):
+        answers: list[Any] = [await metadata.fetch() for _ in range(4)]
+    assert [answer.date.second for answer in answers[:3] if answer.date] == [40, 41, 42]
+    assert answers[0].document is answers[1].document is answers[2].document
+    assert answers[3].document.events == ()
+    assert len(parsed) == 2
 
 
 async def test_zero_bytes_and_unchanged_are_told_apart_from_a_document_without_events():

@@ -234,3 +234,12 @@ def test_a_limit_of_open_files_that_is_high_enough_stays(restored_limit):
     soft, hard = restored_limit
     assert posix.raise_open_files(8) == soft
     assert resource.getrlimit(resource.RLIMIT_NOFILE) == (soft, hard)
+
+
+def test_core_dumps_are_off_but_can_be_allowed_again():
+    before = resource.getrlimit(resource.RLIMIT_CORE)
+    try:
+        posix.forbid_core_dumps()
+        assert resource.getrlimit(resource.RLIMIT_CORE) == (0, before[1])
+    finally:
+        resource.setrlimit(resource.RLIMIT_CORE, before)

@@ -1,12 +1,13 @@
 """How plugins are found, and the errors for those that cannot be loaded."""
 
 import sys
-from importlib.metadata import EntryPoint
+from importlib.metadata import EntryPoint, EntryPoints
 
 import pytest
 
 import bridge.plugins
 from bridge.plugins import Misconfigured
+from bridge.plugins.formats import installed_formats
 from bridge.plugins.sinks import find_sink, installed_sinks
 
 
@@ -20,11 +21,12 @@ def entry_points(monkeypatch):
     """Let the installed packages name only these."""
 
     def name(*points):
-        monkeypatch.setattr(bridge.plugins.entry_points, "entry_points", lambda group: points)
+        every = EntryPoints(points)
+        monkeypatch.setattr(bridge.plugins.entry_points, "entry_points", lambda: every)
 
-    bridge.plugins.entry_points.points.cache_clear()
+    bridge.plugins.entry_points.look_again()
     yield name
-    bridge.plugins.entry_points.points.cache_clear()
+    bridge.plugins.entry_points.look_again()
 
 
 def test_without_entry_points_the_error_says_what_to_do(entry_points):
@@ -38,6 +40,13 @@ def test_what_is_installed_is_looked_up_once(entry_points, monkeypatch):
     assert set(installed_sinks()) == {"odd"}
     monkeypatch.delattr(bridge.plugins.entry_points, "entry_points")
     assert set(installed_sinks()) == {"odd"}
+
+
+def test_one_lookup_is_enough_for_all_groups(entry_points, monkeypatch):
+    entry_points(EntryPoint("odd", "odd_sink:sink", bridge.plugins.sinks.SINKS))
+    assert set(installed_sinks()) == {"odd"}
+    monkeypatch.delattr(bridge.plugins.entry_points, "entry_points")
+    assert not installed_formats()
 
 
 def test_a_sink_that_is_installed_later_is_found(plugin_module, entry_points):
@@ -71,9 +80,9 @@ def two_packages(tmp_path, monkeypatch):
         points = f"[{bridge.plugins.sinks.SINKS}]\nbell = {package.replace('-', '_')}:sink\n"
         (folder / "entry_points.txt").write_text(points)
     monkeypatch.syspath_prepend(tmp_path)
-    bridge.plugins.entry_points.points.cache_clear()
+    bridge.plugins.entry_points.look_again()
     yield
-    bridge.plugins.entry_points.points.cache_clear()
+    bridge.plugins.entry_points.look_again()
 
 
 @pytest.mark.usefixtures("two_packages")

@@ -396,6 +396,7 @@ NAMES = (
 VALUES = st.sampled_from([value for _, value in (*BINARY, *STRUCTURED)]) | st.binary(max_size=40)
 
 
+@pytest.mark.fuzz
 @given(
     body=st.binary(max_size=200) | JSON.map(lambda value: json.dumps(value).encode()),
     headers=st.lists(st.tuples(NAMES, VALUES), max_size=6),
@@ -430,6 +431,7 @@ def near_approvals(draw):
     return encoded(body), [*full, *extra]
 
 
+@pytest.mark.fuzz
 @given(near_approvals())
 def test_what_has_a_sign_of_a_cloudevent_is_counted_under_its_own_id(message):
     body, headers = message

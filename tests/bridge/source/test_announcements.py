@@ -170,3 +170,14 @@ async def test_at_debug_level_each_poll_has_a_line_with_its_result(bridge, caplo
         ("DEBUG", "empty", 200),
     ]
     assert (lines[0].events, lines[0].seconds >= 0) == (1, True)
+
+
+async def test_a_document_with_very_many_transitions_has_a_limited_number_of_lines(bridge, caplog):
+    caplog.set_level(logging.INFO, "bridge")
+    for number in range(130):
+        bridge.world.create(name=f"event-{number}", type="Freeze", notice="1h", resources=[VM])
+    await bridge.poll()
+    said = [one for one in caplog.records if one.msg.startswith("event.")]
+    assert [one.msg for one in said] == ["event.scheduled"] * 100 + ["event.more"]
+    assert vars(said[-1])["count"] == 30
+    assert bridge.status.transitions["scheduled"] == 130

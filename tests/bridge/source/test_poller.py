@@ -42,6 +42,15 @@ async def test_quiet_polls_write_nothing(bridge):
     assert bridge.status.polls == 6
 
 
+async def test_quiet_polls_do_not_use_the_thread_of_the_journal(bridge, monkeypatch):
+    await bridge.poll()
+    used: list[Any] = []
+    with monkeypatch.context() as watched:
+        watched.setattr(bridge.journal, "_in_thread", used.append)
+        await bridge.poll(5)
+    assert used == []
+
+
 async def test_the_time_of_the_last_good_answer_is_recorded_now_and_then(bridge):
     await bridge.poll()
     first = (await bridge.journal.load()).last_good

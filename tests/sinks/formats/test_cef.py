@@ -197,6 +197,7 @@ def test_names_that_were_gone_before_are_counted_too():
     assert (found["resources"], found["truncated"]) == ("a,b,+7", "cs1")
 
 
+@pytest.mark.fuzz
 @settings(max_examples=25)
 @given(hostile())
 def test_any_input_comes_back_as_written_or_marked_as_cut(cloudevent):

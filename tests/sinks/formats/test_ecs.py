@@ -134,6 +134,7 @@ USUAL = {
 USUAL |= dict.fromkeys(("scheduled_event.changes", "scheduled_event.extra"), str)
 
 
+@pytest.mark.fuzz
 @settings(max_examples=25)
 @given(hostile())
 def test_any_input_keeps_its_types(cloudevent):

@@ -104,6 +104,7 @@ def test_what_is_cut_is_named():
     assert more == f"+{200 - len(kept)}"
 
 
+@pytest.mark.fuzz
 @settings(max_examples=25)
 @given(hostile())
 def test_any_input_is_one_line_of_at_most_4096_bytes(cloudevent):

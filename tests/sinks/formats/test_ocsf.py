@@ -122,6 +122,7 @@ def test_a_record_that_breaks_the_rules_is_found_out():
             RULES.validate(record | wrong)
 
 
+@pytest.mark.fuzz
 @settings(max_examples=25)
 @given(hostile())
 def test_any_input_keeps_to_the_rules(cloudevent):

@@ -78,6 +78,7 @@ def without_null(value):
     return [without_null(each) for each in value] if isinstance(value, list) else value
 
 
+@pytest.mark.fuzz
 @settings(max_examples=25)
 @given(hostile())
 def test_any_input_comes_back_as_written(cloudevent):

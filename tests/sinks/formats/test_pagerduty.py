@@ -111,6 +111,7 @@ def test_news_of_the_source_names_the_vm_that_speaks():
     assert said(nameless)["dedup_key"] == "source/FrontEnd_IN_0"
 
 
+@pytest.mark.fuzz
 @settings(max_examples=25)
 @given(ill_meant())
 def test_with_any_input_the_body_is_one_that_pagerduty_accepts(cloudevent):

@@ -33,6 +33,7 @@ def test_every_type_is_a_message_that_slack_takes(cloudevent):
     assert len(SLACK.encode(cloudevent)) < 16_384
 
 
+@pytest.mark.fuzz
 @settings(max_examples=25)
 @given(ill_meant())
 def test_foreign_text_never_pings_links_or_is_too_long(cloudevent):

@@ -99,6 +99,7 @@ def test_no_field_of_the_data_is_needed(kind):
     assert said(bare(kind))["host"] == ME
 
 
+@pytest.mark.fuzz
 @settings(max_examples=25)
 @given(hostile())
 def test_any_input_is_whole_in_the_event_and_short_in_the_fields(cloudevent):

@@ -24,6 +24,7 @@ def test_every_type_is_a_card_that_teams_takes(cloudevent):
     check_teams(TEAMS.encode(cloudevent))
 
 
+@pytest.mark.fuzz
 @settings(max_examples=25)
 @given(ill_meant())
 def test_foreign_text_is_never_markdown_or_too_large(cloudevent):

@@ -69,6 +69,7 @@ def test_in_json_other_values_are_written_as_json_has_them():
     assert json.loads(filled(template)) == [True, -1, None, ["FrontEnd_IN_0", "BackEnd_IN_0"]]
 
 
+@pytest.mark.fuzz
 @settings(max_examples=25)
 @given(ill_meant())
 def test_with_any_input_the_json_has_the_shape_of_the_template(cloudevent):
