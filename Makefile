@@ -1,6 +1,6 @@
 # Every target sets up what it needs. You need Python 3.11 or newer, make and a network.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check install bench soak image clean test-servers
+.PHONY: help demo test check install bench soak model mutants fuzz image clean test-servers
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -27,11 +27,20 @@ check: $(READY)  ## ruff, mypy and the import contracts
 install: $(READY)  ## create .venv with the bridge and its tools
 	@echo "The bridge is installed: $(BIN)/seb --help"
 
-bench: $(READY)  ## measure speed and memory
-	@set -e; for script in $(wildcard bench/*.py); do echo "== $$script"; $(BIN)/python $$script; done
+bench: $(READY) test-servers  ## compare speed and memory with baselines; ONLY=storm measures one group
+	@$(BIN)/python -m bench $(if $(ONLY),--only $(ONLY))
 
-soak: $(READY) test-servers  ## run the long tests
-	$(BIN)/pytest -m soak
+soak: $(READY) test-servers  ## play 10 minutes of faults against three bridges, and judge them
+	@PYTHONPATH=tests $(BIN)/python -m soak
+
+model: $(READY)  ## explore every order of events in small worlds of approvals
+	PYTHONPATH=tests $(BIN)/python -m model
+
+mutants: $(READY) test-servers  ## break one promise at a time; each error must be found
+	PYTHONPATH=tests $(BIN)/python -m mutants
+
+fuzz: $(READY)  ## give hostile input to every reader, for MINUTES=10 in total
+	FUZZ_MINUTES=$(or $(MINUTES),10) $(BIN)/pytest -m fuzz -n 2 --dist load --timeout 0
 
 image:  ## build the container image
 	$(DOCKER) build --tag $(IMAGE) .

@@ -1,14 +1,21 @@
 """Fixtures that tests of every folder may ask for, and the settings that all of them rely on."""
 
+import os
 import signal
 
-from hypothesis import HealthCheck, settings
+import pytest
+from support import fuzzing
 
 pytest_plugins = ["support.kafka_fixtures", "support.mosquitto_fixtures"]
 
 # A shell that runs the suite in the background ignores SIGINT, and every child would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# On a busy machine any example may take long. That says nothing about the code.
-settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("busy")
+fuzzing.load_profile()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """In `make fuzz`, after everything else is deselected."""
+    if fuzzing.MINUTES:
+        fuzzing.divide(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))

@@ -17,7 +17,9 @@ from support.until import until
 
 from bridge.platform import control_address, control_connector
 
-SOURCE = {"tail": 1}
+SOURCE = {"tail": 1, "alone": 1}
+"""A source whose messages are recorded one at a time."""
+TOGETHER = {"tail": 1}
 
 
 def says(at: Stage, **said: str) -> None:
@@ -34,7 +36,7 @@ def granted(at: Stage) -> bool:
     return len(at.files) == 2 and all(told(path, "approval.granted") for path in at.files)
 
 
-async def story(at: Stage, **fault: int) -> bool:
+async def story(at: Stage, source: dict[str, int] = SOURCE, **fault: int) -> bool:
     """Approve for two VMs, one after the other; return whether the fault occurred on the way."""
     topic(at).touch()
     at.world.create(
@@ -43,12 +45,12 @@ async def story(at: Stage, **fault: int) -> bool:
     )  # fmt: skip
     says(at, resource="vm-0", approver="orders")
     says(at, resource="vm-1", approver="billing")
-    await at.start(faults={**SOURCE, **fault})
+    await at.start(faults={**source, **fault})
     await until(lambda: at.dead or granted(at), "a grant or a death")
     killed = at.dead
     if killed:
         assert at.process.returncode == -signal.SIGKILL, at.output()
-        await at.start(faults=SOURCE)
+        await at.start(faults=source)
         await until(lambda: granted(at), "a grant after all")
     assert await at.stop() == 0
     return killed
@@ -71,21 +73,21 @@ def all_read(at: Stage) -> None:
     assert int(read) == topic(at).stat().st_size
 
 
-async def attempt(folder: Path, fault: str, number: int) -> bool:
+async def attempt(folder: Path, fault: str, number: int, source: dict[str, int] = SOURCE) -> bool:
     approvals = {
         "from": {"bus": {"type": "tail", "trust": "transport", "path": str(folder / "approvals")}}
     }
     async with stage(folder, approvals=approvals, quick=True) as at:
-        met = await story(at, **{fault: number})
+        met = await story(at, source, **{fault: number})
         verdict(at)
         all_read(at)
     return met
 
 
-async def every(folder: Path, fault: str, numbers: range) -> None:
+async def every(folder: Path, fault: str, numbers: range, source: dict[str, int] = SOURCE) -> None:
     """Run them in parallel, each killed at a different place."""
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(attempt(folder / f"{n}", fault, n)) for n in numbers]
+        tasks = [group.create_task(attempt(folder / f"{n}", fault, n, source)) for n in numbers]
     assert [task.result() for task in tasks] == [True] * len(numbers)
 
 
@@ -97,6 +99,19 @@ async def test_a_kill_around_the_recording_of_a_vote_does_not_lose_it(tmp_path):
 @pytest.mark.timeout(120)
 async def test_a_kill_around_the_last_look_and_around_the_grant_grants_once(tmp_path):
     await every(tmp_path, "around_ballot", range(5, 9))
+
+
+@pytest.mark.timeout(120)
+async def test_a_kill_around_the_commit_of_votes_that_came_together_loses_none_and_counts_each_once(
+    tmp_path,
+):
+    """Before the commit (1), before the first acknowledgment (2), and around the last look."""
+    await every(tmp_path, "around_ballot", range(1, 5), TOGETHER)
+
+
+@pytest.mark.timeout(120)
+async def test_a_kill_between_the_acknowledgments_of_votes_that_came_together_loses_none(tmp_path):
+    await every(tmp_path, "after_ack", range(1, 3), TOGETHER)
 
 
 @pytest.mark.timeout(120)

@@ -6,7 +6,6 @@ import random
 from collections import Counter
 from pathlib import Path
 
-import pytest
 from support.bridge_process import Stage, announce, posts
 from support.judge import as_lines, judge
 from support.kafka_broker import Broker, Cluster
@@ -275,13 +274,3 @@ async def test_brokers_and_bridge_are_killed_in_turn_and_nothing_is_lost(
 ):
     kafka_cluster.must_be_real("it keeps no replicas")
     await live_through(kafka_cluster, tmp_path, rounds=2, seed=1)
-
-
-@pytest.mark.soak
-@pytest.mark.timeout(1200)
-@pytest.mark.parametrize("seed", [2, 3])
-async def test_brokers_and_bridge_are_killed_again_and_again(
-    kafka_cluster: Cluster, tmp_path: Path, seed: int
-):
-    kafka_cluster.must_be_real("it keeps no replicas")
-    await live_through(kafka_cluster, tmp_path, rounds=15, seed=seed)

@@ -3,7 +3,7 @@
 The first argument is a JSON object of faults, the others are those of `seb`.
 """
 
-import importlib
+import importlib.metadata
 import itertools
 import json
 import os
@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import bridge.app.lifecycle
-import bridge.approvals.intake
+import bridge.approvals.listeners
 import bridge.approvals.start_requests
 import bridge.cli
 import bridge.delivery.dispatcher
 import bridge.plugins
 import bridge.source.poller
+from bridge.approvals.intake import Intake
 from bridge.delivery.dispatcher import Dispatcher
 from bridge.journal import schema
 from bridge.journal.store import Store
@@ -152,11 +153,20 @@ def around_drop(number: int) -> None:
 
 def gone(flag: str) -> None:
     """While *flag* exists, the file sink `left` reports that its receiver wants nothing more."""
+    _while(flag, Gone("it was unsubscribed"))
+
+
+def down(flag: str) -> None:
+    """While *flag* exists, the file sink `left` fails at every batch."""
+    _while(flag, OSError("the receiver is down"))
+
+
+def _while(flag: str, problem: Exception) -> None:
     original = LineFile.append
 
     def append(self: LineFile, lines: bytes) -> None:
         if self.path.stem == "left" and Path(flag).exists():
-            raise Gone("it was unsubscribed")
+            raise problem
         original(self, lines)
 
     replace(LineFile, "append", append)
@@ -202,7 +212,7 @@ def tail(_: int) -> None:
 def around_ballot(number: int) -> None:
     """Die around the transactions of an approval: odd before, even after the commit of the n-th.
 
-    They are those that record each vote, then that of the last look, then that of the grant.
+    They are those that record votes, then that of the last look, then that of the grant.
     """
     original, counted, count = Store.transaction, [False], itertools.count(1)
 
@@ -217,20 +227,34 @@ def around_ballot(number: int) -> None:
             die()
 
     def counting(work: Any) -> Any:
-        def wrapped(*given: Any) -> Any:
+        def wrapped(*given: Any, **named: Any) -> Any:
             counted[0] = True
             try:
-                return work(*given)
+                return work(*given, **named)
             finally:
                 counted[0] = False
 
         return wrapped
 
     replace(Store, "transaction", transaction)
-    bridge.approvals.intake.receive = counting(bridge.approvals.intake.receive)
+    for name in ("_record_all", "_record_local"):
+        replace(Intake, name, counting(getattr(Intake, name)))
     start_requests = bridge.approvals.start_requests
     for name in ("ask", "mark"):
         setattr(start_requests, name, counting(getattr(start_requests, name)))
+
+
+def alone(_: int) -> None:
+    """Take one message at a time, even if more have arrived."""
+    bridge.approvals.listeners.MOST = 1
+
+
+def after_ack(number: int) -> None:
+    """Die after the n-th acknowledgment of the source of `tail`."""
+    from support import third_party_source  # noqa: PLC0415
+
+    count = itertools.count(1)
+    third_party_source.acknowledged = lambda: die() if next(count) == number else None
 
 
 def around_post(number: int) -> None:
@@ -267,6 +291,8 @@ def user(number: int) -> None:
         "bridge.drills.runner",
         "bridge.approvals.decisions",
         "bridge.approvals.listeners",
+        "bridge.core.observer",
+        "bridge.delivery.workers",
         "bridge.runtime.http_address",
         "resource",
     )
@@ -276,9 +302,8 @@ def user(number: int) -> None:
     for group in (bridge.plugins.sinks.SINKS, bridge.plugins.formats.FORMATS):
         for point in bridge.plugins.entry_points.installed(group).values():
             point.load()
-    release = bridge.app.lifecycle.version("scheduled-events-bridge")
-    for module in (bridge.app.lifecycle, bridge.cli):
-        replace(module, "version", lambda _: release)
+    release = importlib.metadata.version("scheduled-events-bridge")
+    replace(importlib.metadata, "version", lambda _: release)
     os.setgroups([])
     os.setgid(number)
     os.setuid(number)
@@ -305,11 +330,14 @@ FAULTS = {
         around_settle,
         around_drop,
         gone,
+        down,
         half_line,
         pages,
         user,
         tail,
         around_ballot,
+        alone,
+        after_ack,
         around_post,
         jitter,
         backoff,

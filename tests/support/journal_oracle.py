@@ -26,16 +26,20 @@ class JournalOracle:
     @classmethod
     def read(cls, file: Path, name: str) -> "JournalOracle":
         with closing(sqlite3.connect(file)) as db:
-            found = db.execute("SELECT body FROM tracked WHERE key = ?", (name,)).fetchone()
-            if found is None:
-                return cls(None, None, [])
-            event = json.loads(found[0])
-            place = (name, event["life"])
-            mark = db.execute("SELECT state FROM grants WHERE event = ? AND life = ?", place)
-            told = mark.fetchone()
-            states = dict(db.execute("SELECT id, body FROM announced"))
-            rows = db.execute("SELECT body FROM vote WHERE event = ? AND life = ?", place)
-            votes = [json.loads(body) for (body,) in rows]
+            return cls.of(db, name)
+
+    @classmethod
+    def of(cls, db: sqlite3.Connection, name: str) -> "JournalOracle":
+        found = db.execute("SELECT body FROM tracked WHERE key = ?", (name,)).fetchone()
+        if found is None:
+            return cls(None, None, [])
+        event = json.loads(found[0])
+        place = (name, event["life"])
+        mark = db.execute("SELECT state FROM grants WHERE event = ? AND life = ?", place)
+        told = mark.fetchone()
+        states = dict(db.execute("SELECT id, body FROM announced"))
+        rows = db.execute("SELECT body FROM vote WHERE event = ? AND life = ?", place)
+        votes = [json.loads(body) for (body,) in rows]
         for vote in votes:
             vote["about"] = json.loads(states[vote["about"]])
         return cls(event, told[0] if told else None, votes)

@@ -74,8 +74,12 @@ def transitions(path: Path) -> list[Json]:
 
 
 def told(path: Path, *kinds: str) -> list[Json]:
-    """The CloudEvents of these kinds, repetitions left out."""
-    unique = {each["id"]: each for each in lines(path) if kind(each) in kinds}
+    """The CloudEvents of these kinds, without repetitions and without a line that is unfinished.
+
+    A bridge that runs may be writing one, and a killed one completes it when it starts again.
+    """
+    whole = map(json.loads, path.read_bytes().split(b"\n")[:-1])
+    unique = {each["id"]: each for each in whole if kind(each) in kinds}
     return list(unique.values())
 
 
@@ -115,7 +119,7 @@ def by_the_recipe(path: Path, life: int = 1) -> Iterator[str]:
     for each in transitions(path):
         parts = [each["data"]["eventId"], kind(each), str(life)]
         if kind(each) == "updated":
-            parts += [_digest(_state_told(each["data"])), "0"]
+            parts += [digest_told(state_told(each["data"])), "0"]
         expected = str(uuid5(NAMESPACE, "\x1f".join(parts)))
         if each["id"] != expected:
             yield f"{kind(each)} of {each['subject']} should be {expected}, not {each['id']}"
@@ -124,23 +128,23 @@ def by_the_recipe(path: Path, life: int = 1) -> Iterator[str]:
 State = tuple[str | None, tuple[str, ...], str, str | None, float | None]
 
 
-def _digest(state: State) -> str:
+def digest_told(state: State) -> str:
     text = json.dumps(list(state), ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _state_told(data: Json) -> State:
+def state_told(data: Json) -> State:
     names = tuple(sorted(set(data["resources"])))
     what = (data["eventType"], data["description"], data["durationInSeconds"])
     return (data["notBefore"], names, *what)
 
 
-def _state_true(record: Json) -> State:
+def state_true(record: Json) -> State:
     whole = record["notBefore"].replace(".000Z", "Z")
-    return _state_told({**record, "notBefore": whole})
+    return state_told({**record, "notBefore": whole})
 
 
-def _state_shown(event: ScheduledEvent) -> State:
+def state_shown(event: ScheduledEvent) -> State:
     moment = event.not_before.strftime("%Y-%m-%dT%H:%M:%SZ") if event.not_before else None
     what = (event.event_type, event.description, event.duration)
     return (moment, tuple(sorted(set(event.resources))), *what)
@@ -169,7 +173,7 @@ def _tells(cloudevent: Json, record: Json) -> bool:
         return False
     if what in {"scheduled", "updated"}:
         seen = record["what"] in {"scheduled", "updated"}
-        return seen and _state_told(cloudevent["data"]) == _state_true(record)
+        return seen and state_told(cloudevent["data"]) == state_true(record)
     return record["what"] == what
 
 
@@ -199,9 +203,9 @@ def _said(event: ScheduledEvent, told_of_it: Sequence[Json]) -> Iterator[str]:
         return
     if "scheduled" not in kinds:
         yield f"{event.key} was seen Scheduled, and that is not told"
-    states = [_state_told(e["data"]) for e in told_of_it if kind(e) in {"scheduled", "updated"}]
-    if _state_shown(event) not in states:
-        yield f"{event.key} was seen as {_state_shown(event)}, and that is not told"
+    states = [state_told(e["data"]) for e in told_of_it if kind(e) in {"scheduled", "updated"}]
+    if state_shown(event) not in states:
+        yield f"{event.key} was seen as {state_shown(event)}, and that is not told"
 
 
 def _ended(

@@ -16,6 +16,8 @@ class Found:
     headers: list[tuple[str, bytes]]
     partition: int
     offset: int
+    at: int = 0
+    """Its time, in milliseconds."""
 
     @property
     def envelope(self) -> dict[str, Any]:
@@ -51,7 +53,8 @@ async def read_topic(bootstrap: str, topic: str) -> list[Found]:
         while any([await consumer.position(part) < ends[part] for part in partitions]):
             for records in (await consumer.getmany(timeout_ms=100)).values():
                 found += [
-                    Found(r.key, r.value, list(r.headers), r.partition, r.offset) for r in records
+                    Found(r.key, r.value, list(r.headers), r.partition, r.offset, r.timestamp)
+                    for r in records
                 ]
         return sorted(found, key=lambda record: (record.partition, record.offset))
     finally:

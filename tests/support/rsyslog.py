@@ -6,6 +6,7 @@ import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 from support.certificates import Certificates
@@ -86,8 +87,15 @@ class Rsyslog(Daemon):
                 file.write(b"\n")
 
     def pause(self) -> None:
-        """Stop reading, while the kernel still accepts bytes."""
+        """Stop reading, while the kernel still accepts bytes; wait until every thread has stopped."""
         self.signal(signal.SIGSTOP)
+        tasks = Path(f"/proc/{self.pid.read_text().strip()}/task")
+        for _ in range(1000):
+            states = [one.read_text().rpartition(")")[2].split()[0] for one in tasks.glob("*/stat")]
+            if set(states) == {"T"}:
+                return
+            sleep(0.005)
+        raise TimeoutError("rsyslog does not stop")
 
     def resume(self) -> None:
         self.signal(signal.SIGCONT)

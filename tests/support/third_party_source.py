@@ -6,7 +6,7 @@ It is registered by `register` in this process, and by `faulty_bridge` in others
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
-from importlib.metadata import EntryPoint
+from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -23,6 +23,10 @@ from bridge.plugins import (
 
 TYPE = "tail"
 EVERY = 0.02
+
+
+def acknowledged() -> None:
+    """Called after each acknowledgment; a test may replace it."""
 
 
 class TailSettings(ApprovalSettings):
@@ -47,12 +51,13 @@ async def follow(
     """The checkpoint is how many bytes were read; an acknowledgment is a line in another file."""
     if not settings.path.exists():
         raise Unavailable(f"there is no {settings.path}")
-    acknowledged = settings.path.with_suffix(".acked")
+    written = settings.path.with_suffix(".acked")
 
     def ack_of(offset: int) -> Any:
         async def ack() -> None:
-            with acknowledged.open("a") as file:
+            with written.open("a") as file:
                 file.write(f"{offset}\n")
+            acknowledged()
 
         return ack
 
@@ -87,13 +92,19 @@ def register() -> Any:
     original = bridge.plugins.entry_points.entry_points
     point = EntryPoint(TYPE, f"{__name__}:approvals", bridge.plugins.sources.APPROVALS)
 
-    def entry_points(group: str) -> Any:
-        found = tuple(original(group=group))
-        return (*found, point) if group == bridge.plugins.sources.APPROVALS else found
+    groups = (
+        bridge.plugins.sinks.SINKS,
+        bridge.plugins.formats.FORMATS,
+        bridge.plugins.sources.APPROVALS,
+    )
+
+    def entry_points() -> Any:
+        found = original()
+        return EntryPoints((point, *(one for group in groups for one in found.select(group=group))))
 
     def use(function: Any) -> None:
         bridge.plugins.entry_points.entry_points = function
-        bridge.plugins.entry_points.points.cache_clear()
+        bridge.plugins.entry_points.look_again()
 
     def undo() -> None:
         use(original)

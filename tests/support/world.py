@@ -75,10 +75,10 @@ class World:
             self.incarnation = facts.pop("incarnation")
         elif isinstance(self.incarnation, int):
             self.incarnation += 1
-        self.facts = replace(self.facts, now=self.facts.now + after, **facts)
+        self.facts = self.facts._replace(now=self.facts.now + after, **facts)
         step = transitions(self.state, Document(self.incarnation, events), self.facts)
         self.state, self.regressed = step.state, step.regressed
-        self.facts = replace(self.facts, watching=True)
+        self.facts = self.facts._replace(watching=True)
         self.history += step.transitions
         return list(step.transitions)
 
@@ -87,12 +87,12 @@ class World:
         kept = {key: encode_tracked(known) for key, known in self.state.tracked.items()}
         tracked = {key: decode_tracked(text) for key, text in kept.items()}
         self.state = replace(self.state, tracked=tracked)
-        self.facts = replace(self.facts, watching=False)
+        self.facts = self.facts._replace(watching=False)
 
     def boot(self) -> None:
         """The VM boots, and the bridge with it."""
         self.restart()
-        self.facts = replace(self.facts, boot_id=f"{self.facts.boot_id}+")
+        self.facts = self.facts._replace(boot_id=f"{self.facts.boot_id}+")
 
 
 def words(found: list[Transition]) -> list[str]:

@@ -1,0 +1,5 @@
+"""What a fault raises that cannot be played here."""
+
+
+class Skipped(Exception):
+    """Why this machine cannot play a fault."""
