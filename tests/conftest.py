@@ -1,5 +1,6 @@
 """Fixtures that tests of every folder may ask for, and the settings that all of them rely on."""
 
+import contextlib
 import faulthandler
 import os
 import signal
@@ -16,22 +17,35 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 fuzzing.load_profile()
 
-TEARDOWN_PATIENCE = 120
-"""How long a teardown may take, in seconds, before its process shows all stacks and ends."""
+TEST_PATIENCE, TEARDOWN_PATIENCE = 420, 120
+"""How long a test and its teardown may take, in seconds, before the process ends."""
+
+
+@contextlib.contextmanager
+def _watched(item: pytest.Item, patience: float) -> Generator[None]:
+    """End a process that hangs, and show all stacks first, whatever holds the interpreter.
+
+    pytest-timeout interrupts a test once, in Python code. A thread that never returns, which the
+    event loop joins when it closes, or a lock inside the interpreter would stop the whole run.
+    """
+    stderr = item.config.stash[uncaptured]
+    faulthandler.dump_traceback_later(patience, exit=True, file=stderr)
+    try:
+        yield
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    with contextlib.nullcontext() if fuzzing.MINUTES else _watched(item, TEST_PATIENCE):
+        return (yield)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
-    """End a process whose teardown hangs: pytest-timeout interrupts each test once, and no more.
-
-    A loop that closes joins its threads, and one that never returns would stop the whole run.
-    """
-    stderr = item.config.stash[uncaptured]
-    faulthandler.dump_traceback_later(TEARDOWN_PATIENCE, exit=True, file=stderr)
-    try:
+    with _watched(item, TEARDOWN_PATIENCE):
         return (yield)
-    finally:
-        faulthandler.cancel_dump_traceback_later()
 
 
 @pytest.hookimpl(trylast=True)
