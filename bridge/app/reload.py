@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -10,13 +11,15 @@ from typing import Self
 
 from bridge import platform
 from bridge.app.engine import Engine
-from bridge.config import Config, ConfigError, fingerprint
+from bridge.config import Config, ConfigError, changes, fingerprint
 from bridge.config.contradictions import without_operate
 from bridge.runtime.runtime import Runtime
+from bridge.runtime.status import ReloadResult
 
 log = logging.getLogger(__name__)
 
 Load = Callable[[], Config]
+_FAILED = ("the reload failed; the log says why",)
 
 
 class CannotStart(Exception):
@@ -57,6 +60,10 @@ class WebAccess:
             tls = self.runtime.config.http.tls
             write_address(self.state_dir, address_of(served.http, tls.certificate if tls else None))
 
+    def reopens_for(self, new: Config) -> bool:
+        """Whether *new* needs other listeners; requests that are being answered are cut off."""
+        return self._opened != _listeners(new)
+
     async def configure(self, new: Config) -> None:
         """Switch to *new*, or raise `CannotStart` and continue as before.
 
@@ -65,7 +72,7 @@ class WebAccess:
         is in force: what fails must not have decided anything.
         """
         old = self.runtime.config
-        if self._opened == _listeners(new):
+        if not self.reopens_for(new):
             self.runtime.configure(new)
             return
         _check_files(new)
@@ -81,46 +88,92 @@ class WebAccess:
         self.runtime.configure(new)
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """Who asks for a reload, and where to put the answer."""
+
+    actor: str
+    via: str
+    answer: asyncio.Future[ReloadResult] | None = None
+
+    @property
+    def who(self) -> tuple[str, str]:
+        return self.actor, self.via
+
+    def tell(self, result: ReloadResult) -> None:
+        if self.answer is not None and not self.answer.done():
+            self.answer.set_result(result)
+
+
+_SIGNAL = _Asked("bridge", "file")
+
+
 @dataclass(slots=True)
 class Reload:
-    """Reads the file again on request; *load* raises `ConfigError`."""
+    """Reads the file again when *asked* is set; *load* raises `ConfigError`."""
 
     runtime: Runtime
     engine: Engine
     web: WebAccess
     load: Load
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
+    _callers: list[_Asked] = field(default_factory=list)
 
-    async def run(self, asked: asyncio.Event) -> None:
-        """Reload whenever *asked* is set; never returns."""
+    async def request(self, actor: str, via: str) -> ReloadResult:
+        """Reload for an operator, in the task that reloads on a signal too."""
+        answer: asyncio.Future[ReloadResult] = asyncio.get_running_loop().create_future()
+        self._callers.append(_Asked(actor, via, answer))
+        self.asked.set()
+        return await answer
+
+    async def run(self) -> None:
+        """Reload whenever it is asked for; never returns."""
         while True:
-            await asked.wait()
-            asked.clear()
+            await self.asked.wait()
+            self.asked.clear()
+            callers, self._callers = self._callers, []
             platform.notify("RELOADING=1")
             try:
-                await self.apply()
+                for caller in callers or [_SIGNAL]:
+                    await self.apply(caller)
             finally:
+                for caller in callers:
+                    caller.tell(ReloadResult("rejected", time.time(), *caller.who, errors=_FAILED))
                 platform.notify("READY=1")
 
-    async def apply(self) -> None:
+    async def apply(self, caller: _Asked = _SIGNAL) -> None:
         """Apply all or nothing: an invalid file, or one that needs a restart, changes nothing."""
-        old = self.runtime.config
+        old, who = self.runtime.config, caller.who
         try:
             new = await asyncio.to_thread(self.load)
             _needs_no_restart(old, new)
+            changed = tuple(changes(old, new))
+            if self.web.reopens_for(new):
+                caller.tell(ReloadResult("reopening", time.time(), *who, changed))
             await self.web.configure(new)
         except (ConfigError, CannotStart) as error:
             self.runtime.status.reloads_failed += 1
             log.error("configuration.rejected", extra={"error": str(error)})  # noqa: TRY400  the sentence is enough
-            return
+            errors = error.problems if isinstance(error, ConfigError) else [str(error)]
+            done = ReloadResult("rejected", time.time(), *who, errors=tuple(errors))
+        else:
+            await self._effect(old, new)
+            await audit_configuration(self.runtime, "reload", actor=caller.actor, via=caller.via)
+            done = ReloadResult("applied", time.time(), *who, changed)
+        self.runtime.status.reload = done
+        caller.tell(done)
+
+    async def _effect(self, old: Config, new: Config) -> None:
         await self.engine.configure_sinks()
         await self.engine.configure_sources()
         if old.source != new.source:
             await self.engine.restart_poller()
         log.info("configuration.loaded", extra={"config": str(new.file)})
-        await audit_configuration(self.runtime, "reload")
 
 
-async def audit_configuration(runtime: Runtime, why: str) -> None:
+async def audit_configuration(
+    runtime: Runtime, why: str, *, actor: str = "bridge", via: str = "file"
+) -> None:
     """Publish which configuration is in force, as a hash and in its main points."""
     config = runtime.config
     runtime.status.configured = runtime.clock.monotonic()
@@ -139,7 +192,7 @@ async def audit_configuration(runtime: Runtime, why: str) -> None:
         "tokens": {token.name: list(token.scopes) for token in config.http.tokens},
         "why": why,
     }
-    await runtime.audit("configuration.loaded", actor="bridge", via="file", detail=detail)
+    await runtime.audit("configuration.loaded", actor=actor, via=via, detail=detail)
 
 
 def _listeners(config: Config) -> tuple[object, ...]:

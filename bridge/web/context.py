@@ -36,8 +36,12 @@ class WebContext:
 
     def __post_init__(self) -> None:
         """Compute the start as Unix time once: the two clocks drift apart."""
+        self.started = round(self.wall(self.runtime.status.started) or 0.0, 3)
+
+    def wall(self, monotonic: float | None) -> float | None:
+        """A moment of the monotonic clock as Unix time."""
         clock = self.runtime.clock
-        self.started = round(clock.timestamp() - clock.monotonic() + self.runtime.status.started, 3)
+        return None if monotonic is None else clock.timestamp() - clock.monotonic() + monotonic
 
     def config_sha256(self) -> str:
         """The hash of the configuration in force, computed once for each."""

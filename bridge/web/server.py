@@ -16,9 +16,11 @@ from aiohttp.typedefs import Middleware
 from bridge.config import HttpSettings, Listen, ServerTLS
 from bridge.platform import open_files, serve_control
 from bridge.runtime.runtime import Runtime
-from bridge.web import api, approvals, drills, probes
+from bridge.web import probes
 from bridge.web.access.connections import Connections, LimitedSite, listen
 from bridge.web.access.middleware import add_headers, control_guard, http_guard, probes_guard
+from bridge.web.api import approvals, drills, events, sinks, status
+from bridge.web.console import pages
 from bridge.web.context import CONTEXT, WebContext
 from bridge.web.problems import problems
 
@@ -27,7 +29,15 @@ log = logging.getLogger(__name__)
 LARGEST_BODY = 64 * 1024
 CONTROL_CONNECTIONS = 32
 _SHUTDOWN = 1.0
-_ROUTES = (probes.routes, api.routes, approvals.routes, drills.routes)
+_ROUTES = (
+    pages.routes,
+    probes.routes,
+    status.routes,
+    events.routes,
+    sinks.routes,
+    approvals.routes,
+    drills.routes,
+)
 
 
 class CannotListen(OSError):

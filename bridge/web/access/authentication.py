@@ -11,6 +11,7 @@ from aiohttp import web
 from bridge.common.log import Seldom
 from bridge.common.signatures import SIGNATURE
 from bridge.config import HttpSettings
+from bridge.config.models import Scope
 from bridge.policy.allow import certified
 from bridge.web.access import certificates
 from bridge.web.access.certificates import Certificate
@@ -20,7 +21,7 @@ from bridge.web.problems import ProblemDetails
 
 log = logging.getLogger(__name__)
 
-SIGNED = Caller("by signature", "http", frozenset())
+SIGNED = Caller("by signature", "http", frozenset(), by="signature")
 """A caller without a token but with a signature, which is verified with the vote."""
 
 CHALLENGE = 'Bearer realm="scheduled-events-bridge"'
@@ -83,7 +84,7 @@ class Authenticator:
             )
             raise ProblemDetails(401, sentence, WWW_Authenticate=CHALLENGE)
         if needed(request.method, request.path) == "read":
-            return Caller(shown.subject, "http", frozenset({"read"}))
+            return Caller(shown.subject, "http", frozenset({"read"}), by="certificate")
         if request.path != VOTES:
             raise ProblemDetails(
                 403, "A client certificate allows reading and voting; this needs the scope operate."
@@ -93,7 +94,8 @@ class Authenticator:
             await self._refused("certificate", shown.subject, request)
             sentence = f"The certificate of {shown.subject} is not in approvals.allow."
             raise ProblemDetails(403, sentence, more={"reason": "unauthorized"})
-        return Caller(shown.subject, "http", frozenset({"read", "approve"}), approver)
+        scopes: frozenset[Scope] = frozenset({"read", "approve"})
+        return Caller(shown.subject, "http", scopes, approver, by="certificate")
 
     def _may_be_signed(self, request: web.Request) -> bool:
         allow = self.context.runtime.config.approvals.allow
