@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from bridge import platform
 from bridge.app.engine import Engine
@@ -15,6 +15,9 @@ from bridge.config import Config, ConfigError, changes, fingerprint
 from bridge.config.contradictions import without_operate
 from bridge.runtime.runtime import Runtime
 from bridge.runtime.status import ReloadResult
+
+if TYPE_CHECKING:
+    from bridge.web import Sessions
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +37,7 @@ class WebAccess:
     state_dir: Path
     _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
     _opened: tuple[object, ...] = ()
+    _sessions: "Sessions | None" = None
 
     async def __aenter__(self) -> Self:
         await self._stack.__aenter__()
@@ -46,12 +50,15 @@ class WebAccess:
         """Open the configured listeners; raises `CannotStart`."""
         # Imported here, so that the first poll does not wait for a web server.
         from bridge.runtime.http_address import address_of, remove_address, write_address  # noqa: PLC0415  after the first poll
-        from bridge.web import CannotListen, serve  # noqa: PLC0415  after the first poll
+        from bridge.web import CannotListen, Sessions, serve  # noqa: PLC0415  after the first poll
 
         self._opened = _listeners(self.runtime.config)
         try:
             address = platform.control_address(self.state_dir)
-            served = await self._stack.enter_async_context(serve(self.runtime, address=address))
+            if self._sessions is None:
+                self._sessions = Sessions(self.runtime.clock)
+            opening = serve(self.runtime, address=address, sessions=self._sessions)
+            served = await self._stack.enter_async_context(opening)
         except (CannotListen, PermissionError) as error:
             raise CannotStart(str(error)) from error
         self._stack.callback(remove_address, self.state_dir)

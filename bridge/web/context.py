@@ -10,6 +10,7 @@ from bridge.journal import views
 from bridge.journal.cursors import backlog
 from bridge.journal.store import Store
 from bridge.runtime.runtime import Runtime
+from bridge.web.access.sessions import Sessions
 from bridge.web.health.metrics import Readings
 from bridge.web.health.readiness import HealthView, Readiness, readiness
 from bridge.web.limits import Limiter
@@ -26,6 +27,9 @@ class WebContext:
     runtime: Runtime
     streams: Streams = field(default_factory=Streams)
     limiter: Limiter = field(default_factory=Limiter)
+    sessions: Sessions = field(default_factory=Sessions)
+    url: str | None = None
+    """Where this machine reaches the console."""
     tokens_refused: int = 0
     certificates_refused: int = 0
     started: float = 0.0

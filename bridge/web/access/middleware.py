@@ -20,7 +20,6 @@ from bridge.web.access.tokens import (
     origin_is_ours,
 )
 from bridge.web.console.pages import is_page
-from bridge.web.context import WebContext
 from bridge.web.problems import ProblemDetails
 
 CALLER: ContextVar[Caller] = ContextVar("caller")
@@ -69,9 +68,8 @@ def probes_guard(listen: Listen) -> Middleware:
     return guard
 
 
-def http_guard(context: WebContext, listen: Listen) -> Middleware:
+def http_guard(authenticator: Authenticator, listen: Listen) -> Middleware:
     """Tokens and certificates decide; without either, anyone on this machine may read."""
-    authenticator = Authenticator(context)
 
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:

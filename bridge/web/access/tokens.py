@@ -13,6 +13,7 @@ Via = Literal["control", "http"]
 ProvenBy = Literal["control", "token", "session", "certificate", "signature", "none"]
 """How a caller proves who it is."""
 VOTES = "/api/v1/approvals"
+SESSION = "/api/v1/session"
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 

@@ -90,3 +90,21 @@ def test_changes_are_keys_and_never_values(place, keys, changed):
         http={"listen": None, "tokens": ["b"]} if "http" in keys else {"listen": None}
     )
     assert changes(before, place.write(**keys)) == changed
+
+
+async def test_new_listeners_keep_the_sessions_of_the_console(place):
+    first, second = free_ports(2)
+    tokens = [{"name": "ops", "token": "secret", "scopes": ["read", "operate"]}]
+    place.write(http={"listen": f"127.0.0.1:{first}", "tokens": tokens})
+    async with serving(place) as app, aiohttp.ClientSession() as session:
+        at = f"http://127.0.0.1:{first}/api/v1/session"
+        async with session.post(at, json={"token": "secret"}) as answer:
+            key = (await answer.json())["key"]
+            ((_, cookie),) = answer.cookies.items()
+        place.write(http={"listen": f"127.0.0.1:{second}", "tokens": tokens})
+        await app.runtime.reload("ops", "http")
+        await until(lambda: app.runtime.status.reload is not None)
+        sent = {"Cookie": f"seb-session-{second}={cookie.value}", "X-Session-Key": key}
+        at = f"http://127.0.0.1:{second}/api/v1/session"
+        async with session.get(at, headers=sent) as answer:
+            assert (await answer.json())["caller"]["name"] == "ops"
