@@ -20,7 +20,7 @@ class Reader:
 
     def __init__(self, at, wanted):
         self.at, self.wanted = at, wanted
-        self.seen: dict[str, None] = {}
+        self.seen: dict[bytes, None] = {}
         self.repeated = self.connections = 0
         self.head = b""
 
