@@ -1,7 +1,7 @@
 /** The page Drill: start a rehearsal, watch it, and read its report. */
 import * as api from "./api.js";
 import { h } from "./dom.js";
-import { badge, button, deliveryWords, drillBadge, empty, eventHref, note, panel, statusBadge, table } from "./parts.js";
+import { badge, button, deliveryWords, drillBadge, empty, vacant, eventHref, note, panel, statusBadge, table } from "./parts.js";
 import { countdown, duration, moment } from "./time.js";
 import { counted, vms } from "./words.js";
 
@@ -109,5 +109,5 @@ function voters(one) {
   const silent = one.approvals.silent.map((name) => ({ key: `silent ${name}`, cells: [h("b", { class: "break" }, name), badge("", "silent"), "–", "–", "–"] }));
   const rows = [...cast, ...refused, ...silent];
   const missing = one.approvals.satisfied ? "" : h("p", { class: "more-row muted" }, `${counted(one.approvals.missing.length, "approval")} missing: ${one.approvals.missing.join(", ")}`);
-  return panel("Who approved", rows.length > 0 ? table("Votes", ["Approver", "Vote", "For", "#At", "#Before the deadline"], rows) : empty("user", "Nobody has voted yet", "Votes appear here as they come."), missing);
+  return panel("Who approved", rows.length > 0 ? table("Votes", ["Approver", "Vote", "For", "#At", "#Before the deadline"], rows) : vacant("user", "Nobody has voted yet", "Votes appear here as they come."), missing);
 }

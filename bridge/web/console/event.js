@@ -2,7 +2,7 @@
 import * as api from "./api.js";
 import { eventCard } from "./card.js";
 import { h } from "./dom.js";
-import { badge, deliveryWords, empty, panel, table } from "./parts.js";
+import { badge, deliveryWords, empty, vacant, panel, table } from "./parts.js";
 import { duration, moment } from "./time.js";
 import { timeline } from "./timeline.js";
 import { counted, shortType } from "./words.js";
@@ -57,7 +57,7 @@ function votes(event) {
       moment(vote.at),
     ],
   }));
-  return panel("Votes", rows.length > 0 ? table("Votes", ["Approver", "Vote", "For", "Reason", "Via", "#At"], rows) : empty("user", "Nobody has voted", "Votes appear here as they come, from the console, the command line, Kafka or MQTT."));
+  return panel("Votes", rows.length > 0 ? table("Votes", ["Approver", "Vote", "For", "Reason", "Via", "#At"], rows) : vacant("user", "Nobody has voted", "Votes appear here as they come, from the console, the command line, Kafka or MQTT."));
 }
 
 /** @param {EventDetail} event */

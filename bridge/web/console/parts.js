@@ -60,6 +60,16 @@ export function empty(picture, title, ...words) {
 }
 
 /**
+ * An empty state in one line, for a panel among others.
+ * @param {string} picture
+ * @param {string} title
+ * @param {Child[]} words
+ */
+export function vacant(picture, title, ...words) {
+  return h("div", { class: "empty slim" }, icon(picture), h("b", {}, title), h("p", {}, ...words));
+}
+
+/**
  * @param {string} tone
  * @param {Child[]} words
  */
@@ -112,7 +122,7 @@ export function table(caption, heads, rows) {
  */
 export function button(action, on, look, ...words) {
   const data = Object.fromEntries(Object.entries(on).map(([name, value]) => [`data-${name}`, value]));
-  return h("button", { type: "button", class: `button ${look}`.trim(), "data-action": action, ...data }, ...words);
+  return h("button", { type: "button", class: `button ${look}`.trim(), "data-action": action, "data-key": [action, ...Object.values(on)].join(" "), ...data }, ...words);
 }
 
 /** @param {string} id */
