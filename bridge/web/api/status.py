@@ -5,6 +5,7 @@ from typing import Any
 
 from aiohttp import web
 
+from bridge.common import schemas
 from bridge.config import Config, ConfigError, differs
 from bridge.core.state import Tracked
 from bridge.drills.report import summary
@@ -38,6 +39,11 @@ async def index(request: web.Request) -> web.Response:
         "paths": sorted(found, key=lambda line: line.split()[::-1]),
     }
     return web.json_response(body)
+
+
+@routes.get("/api/v1/openapi.json")
+async def openapi(_: web.Request) -> web.Response:
+    return web.Response(text=schemas.read("openapi"), content_type="application/json")
 
 
 @routes.get("/api/v1/status")
