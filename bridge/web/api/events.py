@@ -17,6 +17,8 @@ from bridge.journal.store import Store
 from bridge.journal.votes import counted_votes, votes_ever
 from bridge.policy.judge import Rules
 from bridge.runtime.runtime import Runtime
+from bridge.web.access.authentication import AUTHENTICATOR
+from bridge.web.access.middleware import CALLER
 from bridge.web.api import shapes
 from bridge.web.api.event_filter import EventFilter, flag, read_filter
 from bridge.web.context import CONTEXT
@@ -153,4 +155,9 @@ async def open_stream(request: web.Request) -> web.StreamResponse:
     context = request.app[CONTEXT]
     refusals = context.runtime.status.refusals if flag(request.query, "strays") else None
     cursor = Cursor(context.runtime.journal, context.streams.batches, refusals)
-    return await stream(request, cursor, context.streams)
+    authenticator, caller = request.app.get(AUTHENTICATOR), CALLER.get()
+
+    def may() -> bool:
+        return authenticator is None or authenticator.still_reads(request, caller)
+
+    return await stream(request, cursor, context.streams, may)
