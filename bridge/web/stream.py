@@ -130,7 +130,7 @@ class Streams:
 async def stream(
     request: web.Request, cursor: "Cursor", streams: Streams, may: Callable[[], bool]
 ) -> web.StreamResponse:
-    """Stream until the reader leaves, stops reading or *may* no longer read, or the bridge stops."""
+    """Stream until the reader leaves, stops reading or *may* not read, or the bridge stops."""
     with streams.place(request, cursor.journal) as news:
         await cursor.begin(_text(request.headers.get("Last-Event-ID")))
         response = web.StreamResponse(headers=_HEADERS)
