@@ -40,9 +40,7 @@ async def page(context: BrowserContext) -> AsyncGenerator[Page]:
     made.on("pageerror", lambda error: errors.append(str(error)))
     made.on(
         "console",
-        lambda said: (
-            errors.append(said.text) if "Content Security Policy" in said.text else None
-        ),
+        lambda said: errors.append(said.text) if "Content Security Policy" in said.text else None,
     )
     yield made
     assert errors == []

@@ -11,6 +11,7 @@ from aiohttp import web
 from playwright.async_api import BrowserContext, Page, expect
 from support.bridge_process import announce, posts
 from support.console import READER, TOKENS, Console, watched
+from support.tcp_proxy import TcpProxy
 
 from bridge.platform import control_address, control_connector
 
@@ -59,7 +60,9 @@ async def test_without_tokens_everything_is_shown_and_nothing_can_be_approved(pa
         event = announce(at, "look")
         await console.open()
         card = console.card("Reboot of vm-0")
-        await expect(card).to_contain_text("To vote here, add a token under http.tokens and log in.")
+        await expect(card).to_contain_text(
+            "To vote here, add a token under http.tokens and log in."
+        )
         await expect(page.locator("#account")).to_contain_text("Read only")
         for place in ("#/", f"#/events/{event}", "#/health", "#/drill"):
             await console.open(place)
@@ -159,17 +162,17 @@ async def test_a_rebound_name_reaches_nothing(page: Page, tmp_path):
     async with watched(tmp_path, tokens=[]) as (at, base):
         event = announce(at, "rebound", started_for=None)
         await at.polled()
-        rebound = base.replace("127.0.0.1", "rebound.example")
-        answer = await page.goto(f"{rebound}/console/main.js")
-        assert answer is not None
-        assert answer.status == 421
-        # The attacker's server showed a page at this name, which now leads to the bridge.
-        await page.context.grant_permissions(["local-network-access"])
-        bait = "<!doctype html><title>bait</title>"
-        await page.route(f"{rebound}/", lambda route: route.fulfill(body=bait, content_type="text/html"))
-        await page.goto(f"{rebound}/")
-        assert await page.evaluate(READ, rebound) == 421
-        assert await page.evaluate(VOTE, [rebound, event, {}]) == 421
+        host, _, bridge_port = base.removeprefix("http://").partition(":")
+        async with other_site() as port:
+            rebound = f"http://rebound.example:{port}"
+            await page.goto(rebound)
+        # The name now leads to the bridge, and the attacker's page is still open.
+        async with TcpProxy((host, int(bridge_port)), port=port):
+            assert await page.evaluate(READ, rebound) == 421
+            assert await page.evaluate(VOTE, [rebound, event, {}]) == 421
+            answer = await page.goto(rebound)
+            assert answer is not None
+            assert answer.status == 421
         assert posts(at) == []
 
 
@@ -206,7 +209,13 @@ async def test_hostile_text_is_inert_on_every_page(page: Page, tmp_path):
         await page.locator(".step summary").first.click()
         shown = json.loads(await page.locator(".step pre").first.inner_text())
         assert shown["data"]["description"] == HOSTILE
-        for place in ("#/history", "#/health", "#/drill", "#/events/%3Cimg%20src%3Dx%3E", "#/events/%ZZ"):
+        for place in (
+            "#/history",
+            "#/health",
+            "#/drill",
+            "#/events/%3Cimg%20src%3Dx%3E",
+            "#/events/%ZZ",
+        ):
             await console.open(place)
             await expect(page.locator("main h1").first).to_be_attached()
         assert await page.evaluate("window.pwned") is None

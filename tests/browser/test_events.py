@@ -27,7 +27,7 @@ async def test_an_event_appears_counts_down_is_approved_starts_and_completes(pag
         card = console.card("Reboot of vm-0")
         await expect(card).to_contain_text("Host maintenance.")
         await expect(card).to_contain_text("1 approval missing")
-        await expect(card).to_contain_text("delivered to audit-trail")
+        await expect(card).to_contain_text("audit-trail delivered")
         countdown = card.locator(".when-large")
         first = seconds(await countdown.inner_text())
         assert 800 < first < 910
@@ -110,7 +110,8 @@ async def test_an_event_that_changes_under_the_dialog_must_be_confirmed_again(pa
         await approve.click()
         await expect(console.dialog).to_contain_text("The vote is recorded.")
         answer = await page.request.get(
-            f"{base}/api/v1/events/{event}", headers={"Authorization": "Bearer token-of-the-operators"}
+            f"{base}/api/v1/events/{event}",
+            headers={"Authorization": "Bearer token-of-the-operators"},
         )
         assert [one["seen"] for one in sent] == [(await answer.json())["state"]]
         assert sent[0]["resource"] == "vm-0"

@@ -5,7 +5,9 @@ import re
 from pathlib import Path
 
 CONSOLE = Path(__file__).parents[2] / "bridge/web/console"
-FILES = sorted(path for path in CONSOLE.rglob("*") if path.suffix in {".html", ".css", ".js", ".svg"})
+FILES = sorted(
+    path for path in CONSOLE.rglob("*") if path.suffix in {".html", ".css", ".js", ".svg"}
+)
 MOST = 60 * 1024
 
 

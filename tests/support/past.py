@@ -52,7 +52,9 @@ class Past:
         said = {"approval": f"vote-{number}", "key": f"/past\x1f{number}", "at": at, "about": about}
         cast = Vote(event_key=event.key, life=1, approver=approver, **{**usual, **said, **more})
         judged = Judgment(satisfied=not missing, missing=tuple(missing))
-        await self._outcome(at, cast, Outcome("recorded", event.key, cause_of(cast), judgment=judged))
+        await self._outcome(
+            at, cast, Outcome("recorded", event.key, cause_of(cast), judgment=judged)
+        )
         return cast
 
     async def refuse(

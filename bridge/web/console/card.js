@@ -178,7 +178,7 @@ function heard(event, level) {
       "ul",
       { class: "card-list rows", tabindex: "0", "aria-label": "Sinks" },
       last === undefined && h("li", { class: "muted" }, "Deliveries will appear here."),
-      rows.map((one) => h("li", { "data-key": one.sink, title: one.error }, deliveryWords(one.outcome, " to ", h("b", {}, one.sink)), h("span", { class: "side" }, late(one, last?.cloudevent.time)))),
+      rows.map((one) => h("li", { "data-key": one.sink }, deliveryWords(one.outcome, one.sink, one.outcome === "delivered" ? "" : one.error), h("span", { class: "side" }, late(one, last?.cloudevent.time)))),
     ),
     h("p", { class: "foot muted" }, last ? `About: ${shortType(last.cloudevent.type)}, ` : "\u00A0", last && moment(last.cloudevent.time)),
   );

@@ -91,7 +91,7 @@ function report(one, model) {
         h("dl", { class: "pairs" }, h("dt", {}, "Started by"), h("dd", {}, one.begunBy, " at ", moment(one.begunAt)), h("dt", {}, "Approve by"), h("dd", {}, moment(one.approveBy), one.status === "Scheduled" && h("span", { class: "muted" }, " (in ", countdown(one.approveBy), ")")), h("dt", {}, "Not before"), h("dd", {}, moment(one.notBefore)), h("dt", {}, "Over"), h("dd", {}, moment(one.endedAt))),
       ),
     ),
-    panel("Who heard of it", table("Sinks", ["Sink", "Announcement", "#After", "#Attempts", "Error"], one.sinks.map((sink) => ({ key: sink.sink, cells: [h("span", { class: "cell-stack" }, h("b", {}, sink.sink), !sink.required && h("span", { class: "muted small" }, "best effort")), deliveryWords(sink.outcome), duration(sink.seconds), String(sink.attempts), h("span", { class: "clamp", title: sink.error }, sink.error ?? "–")] })))),
+    panel("Who heard of it", table("Sinks", ["Sink", "Announcement", "#After", "#Attempts", "Error"], one.sinks.map((sink) => ({ key: sink.sink, cells: [h("span", { class: "cell-stack" }, h("b", {}, sink.sink), !sink.required && h("span", { class: "muted small" }, "best effort")), deliveryWords(sink.outcome, ""), duration(sink.seconds), String(sink.attempts), h("span", { class: "clamp", title: sink.error }, sink.error ?? "–")] })))),
     voters(one),
   );
 }

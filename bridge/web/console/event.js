@@ -101,10 +101,16 @@ function step(row, before) {
       "div",
       {},
       h("div", {}, h("span", { class: "step-name" }, name), about && h("span", { class: "muted break" }, ` · ${about}`)),
-      h("div", { class: "sent" }, deliveries.map((one) => deliveryWords(one.outcome, ` to ${one.sink}`, one.attempts > 1 ? ` (${counted(one.attempts, "attempt")})` : "", one.error && one.outcome !== "delivered" ? h("span", { class: "muted break" }, `: ${one.error}`) : ""))),
+      h("div", { class: "sent" }, deliveries.map((one) => deliveryWords(one.outcome, one.sink, effort(one)))),
       h("details", {}, h("summary", {}, "CloudEvent"), h("pre", { class: "json", tabindex: "0" }, JSON.stringify(cloudevent, null, 2))),
     ),
   );
+}
+
+/** @param {import("./shapes.js").Delivery} one */
+function effort(one) {
+  const tries = one.attempts > 1 ? counted(one.attempts, "attempt") : "";
+  return [tries, one.outcome === "delivered" ? "" : one.error, one.note].filter(Boolean).join(", ");
 }
 
 /** @param {Record<string, any>} data */

@@ -58,7 +58,7 @@ function source({ source: one }) {
   return tile(
     "Metadata service",
     stateBadge(one.state),
-    h("p", { class: "tile-large" }, one.lastGoodAgeSeconds === null ? "never" : duration(Math.round(one.lastGoodAgeSeconds * 10) / 10), h("small", {}, one.lastGoodAgeSeconds === null ? " had a good answer" : " since the last good answer")),
+    h("p", { class: "tile-large" }, age(one.lastGoodAgeSeconds), h("small", {}, one.lastGoodAgeSeconds === null ? " had a good answer" : " since the last good answer")),
     h("p", { class: `why ${one.problem ? "bad" : "muted"}`, title: why }, why || "Every answer can be used."),
     pairs(
       ["Address", h("span", { class: "mono", title: one.endpoint }, one.endpoint ?? "looking for it")],
@@ -67,6 +67,12 @@ function source({ source: one }) {
       ["Clock differs by", h("span", { class: one.clockSkewed ? "bad" : "" }, one.clockSkewSeconds === null ? "not known" : duration(one.clockSkewSeconds))],
     ),
   );
+}
+
+/** @param {number | null} seconds */
+function age(seconds) {
+  if (seconds === null) return "never";
+  return seconds < 1 ? "under 1 s" : duration(Math.round(seconds));
 }
 
 /** @param {Status} status */

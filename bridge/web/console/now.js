@@ -85,7 +85,7 @@ function recent(events, model) {
   const items = events.map((one) =>
     h("li", { "data-key": one.eventId }, h("span", { class: "mark muted" }, icon(one.eventType), h("span", {}, h("a", { href: eventHref(one.eventId) }, `${one.eventType} of ${vms(one.resources, own)}`))), one.drill && drillBadge(), statusBadge(one.status), h("span", { class: "side" }, moment(one.lastChange))),
   );
-  return panel("Lately", h("ul", { class: "inside rows" }, items));
+  return panel("Recent events", h("ul", { class: "inside rows" }, items));
 }
 
 /** @param {Model} model */

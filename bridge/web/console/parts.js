@@ -31,11 +31,13 @@ export function stateBadge(state) {
 
 /**
  * @param {string} outcome
- * @param {Child[]} more
+ * @param {string} sink may be empty
+ * @param {string | null} [more]
  */
-export function deliveryWords(outcome, ...more) {
+export function deliveryWords(outcome, sink, more = "") {
   const [name, tone, word] = delivery(outcome);
-  return h("span", { class: `mark ${tone}` }, icon(name), h("span", {}, word, ...more));
+  const words = sink === "" ? [word] : [h("b", {}, sink), h("span", { class: "muted" }, ` ${word}${more ? `: ${more}` : ""}`)];
+  return h("span", { class: `mark ${tone}` }, icon(name), h("span", {}, ...words));
 }
 
 /**
