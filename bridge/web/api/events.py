@@ -34,10 +34,14 @@ _Json = dict[str, Any]
 @routes.get("/api/v1/events")
 async def events(request: web.Request) -> web.Response:
     """Pending events, the most urgent first, then past ones, the latest first."""
-    runtime, asked = request.app[CONTEXT].runtime, read_filter(request.query)
-    reader = _Reader.of(runtime)
-    found, more = await runtime.journal.run(lambda store: reader.page(store, asked))
-    return web.json_response({"events": found, "next": None if more is None else str(more)})
+    context, asked = request.app[CONTEXT], read_filter(request.query)
+    reader = _Reader.of(context.runtime)
+
+    def read(store: Store) -> _Json:
+        found, more = reader.page(store, asked)
+        return {"events": found, "next": None if more is None else str(more)}
+
+    return await context.reads.answer(context.runtime.journal, asked, read)
 
 
 @routes.get("/api/v1/events/{eventId:[^/]+}")
