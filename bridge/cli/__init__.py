@@ -5,8 +5,10 @@ import gc
 import importlib
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from types import ModuleType
+
+from bridge.cli.parser import Parser, command_first
 
 COMMANDS = {
     "run": ("bridge.cli.commands.run", "run the bridge: poll, and deliver to every sink"),
@@ -54,27 +56,29 @@ def _chosen(arguments: Sequence[str]) -> tuple[argparse.Namespace, ModuleType]:
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     gc.disable()
     try:
-        name = next((word for word in arguments if not word.startswith("-")), None)
-        listed = arguments[:1] if arguments[:1] == [name] and name in COMMANDS else COMMANDS
-        args = _parser(name, listed).parse_args(arguments)
+        words = command_first(arguments, COMMANDS.keys())
+        name = words[0] if words and words[0] in COMMANDS else None
+        args = build_parser((name,) if name else COMMANDS, (name,)).parse_args(words)
         return args, importlib.import_module(COMMANDS[args.command][0])
     finally:
         gc.freeze()
         gc.enable()
 
 
-def _parser(chosen: str | None, listed: Iterable[str]) -> argparse.ArgumentParser:
-    """Import only the chosen command for its options; the others contribute a line of help.
+def build_parser(listed: Iterable[str], complete: Collection[str | None]) -> Parser:
+    """Import only *complete* commands for their options; the others contribute a line of help.
 
     Only the *listed* ones are read. No help or error of a command names another one.
     """
-    parser = argparse.ArgumentParser(prog="seb", description=_about(), allow_abbrev=False)
+    parser = Parser(prog="seb", description=_about())
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(
+        dest="command", required=True, metavar="COMMAND", title="commands"
+    )
     for name in listed:
         module, text = COMMANDS[name]
-        command = commands.add_parser(name, help=text, description=text, allow_abbrev=False)
-        if name == chosen:
+        command = commands.add_parser(name, help=text, description=text)
+        if name in complete:
             importlib.import_module(module).add_arguments(command)
     return parser
 

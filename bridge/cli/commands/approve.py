@@ -7,19 +7,19 @@ from datetime import UTC, datetime
 
 from bridge.cli.client import RequestRefused
 from bridge.cli.shell import FAILED, USAGE, Ask, add_connection, complain, talk, tell
-from bridge.cli.text import as_json
+from bridge.cli.text import as_json, columns
 from bridge.cli.voting.ballot import (
     Ballot,
     Choice,
     PendingEvent,
     ballots,
     find,
-    nearest,
+    nearest_id,
     open_here,
     unseen,
 )
 from bridge.cli.voting.cast import VoteMessage, Voting
-from bridge.cli.voting.result import VoteResult, lines, unknown
+from bridge.cli.voting.result import VoteResult, lines, too_short, unknown
 from bridge.cli.voting.signer import Signer
 from bridge.common.fields import parse_duration
 from bridge.policy.message import MalformedApproval, read
@@ -131,7 +131,12 @@ async def _plan(
     if args.all:
         return list(ballots(pending, choice, vm)), []
     found, strange = find(args.event_ids, events)
-    said = [unknown(one, choice.decision, nearest(one, pending)) for one in strange]
+    said = [
+        too_short(one, choice.decision, several)
+        if several
+        else unknown(one, choice.decision, nearest_id(one, pending))
+        for one, several in strange.items()
+    ]
     return list(ballots(found, choice, vm)), said
 
 
@@ -150,6 +155,6 @@ def _tell(verdicts: Sequence[VoteResult], args: argparse.Namespace) -> None:
     if args.json:
         tell(as_json({"outcomes": [one.as_json() for one in verdicts]}))
     elif verdicts:
-        tell(lines(verdicts, datetime.now(UTC)))
+        tell(lines(verdicts, datetime.now(UTC), columns()))
     else:
         tell("No scheduled event can be approved here.\n")

@@ -21,7 +21,9 @@ async def test_dead_letters_are_listed_shown_replayed_and_dropped(seb, running):
     assert "too big" in out
     assert told[0].id in out
     assert await seb(dead_letters, "replay", "bus:1") == (0, "bus:1 will be sent again.\n", "")
-    assert await seb(dead_letters, "drop", "--all") == (0, "bus:2 was dropped.\n", "")
+    code, _, err = await seb(dead_letters, "drop", "--all")
+    assert (code, "give --yes" in err) == (1, True)
+    assert await seb(dead_letters, "drop", "--all", "--yes") == (0, "bus:2 was dropped.\n", "")
     assert json.loads((await seb(dead_letters, "list", "--json"))[1])["deadLetters"] == []
 
 
