@@ -38,6 +38,17 @@ class Parser(argparse.ArgumentParser):
         found: Any = next((one for one in self._actions if one.nargs == argparse.PARSER), None)
         return {} if found is None else dict(found.choices)
 
+    @property
+    def listed(self) -> list[argparse.Action]:
+        """Its options and arguments, in the order in which they were added."""
+        return list(self._actions)
+
+    @property
+    def help_of_acts(self) -> dict[str, str]:
+        """What each command below this one does, in a few words."""
+        found = [one for one in self._actions if isinstance(one, argparse._SubParsersAction)]  # noqa: SLF001  argparse has no public name for it
+        return {each.dest: each.help or "" for one in found for each in one._get_subactions()}  # noqa: SLF001  as above
+
     def error(self, message: str) -> NoReturn:
         stop = "" if message.endswith("?") else "."
         self.exit(2, f"seb: {message}{stop} See {self.prog} --help.\n")

@@ -10,6 +10,7 @@ from typing import Any
 
 _STEPS = ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
 _MOST_NAMES = 3
+_WIDEST_KEY, _NARROWEST = 24, 6
 
 
 def printable(value: object) -> str:
@@ -52,10 +53,17 @@ def table(
 
 
 def _fitted(widths: list[int], width: int | None) -> list[int]:
-    """Take from the widest column until the table fits, as far as cells stay legible."""
+    """Take from the widest column until the table fits, as far as cells stay legible.
+
+    The first column is what a user types: it is cut only if it is very wide.
+    """
     fitted = list(widths)
-    while width and sum(fitted) + 2 * (len(fitted) - 1) > width and max(fitted) > 6:
-        fitted[fitted.index(max(fitted))] -= 1
+    free = range(1 if fitted[0] <= _WIDEST_KEY else 0, len(fitted))
+    while width and free and sum(fitted) + 2 * (len(fitted) - 1) > width:
+        widest = max(free, key=fitted.__getitem__)
+        if fitted[widest] <= _NARROWEST:
+            break
+        fitted[widest] -= 1
     return fitted
 
 
