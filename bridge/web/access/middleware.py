@@ -12,8 +12,14 @@ from bridge.config.models import Scope
 from bridge.platform import peer_user
 from bridge.runtime.runtime import CALLER_ADDRESS
 from bridge.web.access.authentication import Authenticator
-from bridge.web.access.tokens import SAFE_METHODS, Caller, host_is_ours, origin_is_ours
-from bridge.web.context import WebContext
+from bridge.web.access.tokens import (
+    ANONYMOUS,
+    SAFE_METHODS,
+    Caller,
+    host_is_ours,
+    origin_is_ours,
+)
+from bridge.web.console.pages import is_page
 from bridge.web.problems import ProblemDetails
 
 CALLER: ContextVar[Caller] = ContextVar("caller")
@@ -21,9 +27,11 @@ CALLER: ContextVar[Caller] = ContextVar("caller")
 
 _EVERYTHING: frozenset[Scope] = frozenset(get_args(Scope))
 _BODY_PATIENCE = 10.0
-_HEADERS = {
+_UNLESS_GIVEN = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+}
+_HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Server": "scheduled-events-bridge",
     "X-Content-Type-Options": "nosniff",
@@ -32,6 +40,8 @@ _HEADERS = {
 
 async def add_headers(_: web.Request, response: web.StreamResponse) -> None:
     response.headers.update(_HEADERS)
+    for name, value in _UNLESS_GIVEN.items():
+        response.headers.setdefault(name, value)
 
 
 def control_guard() -> Middleware:
@@ -40,7 +50,7 @@ def control_guard() -> Middleware:
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         CALLER_ADDRESS.set(None)
-        CALLER.set(Caller(_peer(request), "control", _EVERYTHING))
+        CALLER.set(Caller(_peer(request), "control", _EVERYTHING, by="control"))
         await _read_body(request)
         return await handler(request)
 
@@ -58,16 +68,16 @@ def probes_guard(listen: Listen) -> Middleware:
     return guard
 
 
-def http_guard(context: WebContext, listen: Listen) -> Middleware:
+def http_guard(authenticator: Authenticator, listen: Listen) -> Middleware:
     """Tokens and certificates decide; without either, anyone on this machine may read."""
-    authenticator = Authenticator(context)
 
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         _check_host(request, listen)
         _check_origin(request)
         CALLER_ADDRESS.set(request.remote)
-        CALLER.set(await authenticator.admit(request))
+        page = is_page(request.method, request.path)
+        CALLER.set(ANONYMOUS if page else await authenticator.admit(request))
         await _read_body(request)
         return await handler(request)
 

@@ -13,7 +13,7 @@ from bridge.core.state import REHEARSED, Tracked
 from bridge.journal.cursors import Backlog, DeadLetter
 from bridge.runtime.refusals import UnpublishedRefusal
 from bridge.runtime.status import SinkStatus
-from bridge.web import shapes
+from bridge.web.api import shapes
 
 TOLD = published()["azure.scheduledevents.scheduled.v1"].envelope
 OVER = published()["azure.scheduledevents.completed.v1"].envelope

@@ -1,0 +1,113 @@
+"""The whole bridge at a glance: its parts, its configuration, and what the caller may do."""
+
+import asyncio
+from typing import Any
+
+from aiohttp import web
+
+from bridge.config import Config, ConfigError, differs
+from bridge.core.state import Tracked
+from bridge.drills.report import summary
+from bridge.journal import views
+from bridge.journal.cursors import Backlog, backlog
+from bridge.journal.drills import under_way
+from bridge.journal.store import Store
+from bridge.policy.drill import Drill
+from bridge.web.access.middleware import CALLER
+from bridge.web.api import shapes
+from bridge.web.context import CONTEXT, WebContext
+from bridge.web.problems import ProblemDetails
+
+routes = web.RouteTableDef()
+_REJECTED = "The configuration file was not accepted, and nothing has changed"
+
+
+@routes.get("/api/v1")
+async def index(request: web.Request) -> web.Response:
+    """Say what is here: every path of this listener."""
+    runtime = request.app[CONTEXT].runtime
+    found = {
+        f"{route.method} {route.resource.canonical}"
+        for route in request.app.router.routes()
+        if route.resource is not None and route.method not in {"HEAD", "OPTIONS"}
+    }
+    body = {
+        "name": "scheduled-events-bridge",
+        "version": runtime.version,
+        "vm": runtime.identity.vm_name,
+        "paths": sorted(found, key=lambda line: line.split()[::-1]),
+    }
+    return web.json_response(body)
+
+
+@routes.get("/api/v1/status")
+async def status(request: web.Request) -> web.Response:
+    context = request.app[CONTEXT]
+    runtime, caller = context.runtime, CALLER.get()
+    config, now = runtime.config, runtime.clock.monotonic()
+    names = tuple(runtime.status.sinks)
+    pending, size, backlogs, drill = await runtime.journal.run(lambda store: _read(store, names))
+    rehearsed = sum(known.drill for known in pending.values())
+    body = {
+        "version": runtime.version,
+        "startedAt": shapes.moment(context.started),
+        "now": shapes.moment(runtime.clock.timestamp()),
+        "vm": shapes.vm(runtime.identity.vm_name, runtime.identity.instance),
+        "caller": shapes.caller(caller),
+        "access": shapes.access(config),
+        "readiness": context.readiness().as_json(),
+        "source": shapes.source(runtime.status.source, config.source, now),
+        "journal": shapes.journal(runtime.journal, config.journal, size, runtime.status),
+        "sinks": [shapes.sink(n, runtime.status.sinks[n], found) for n, found in backlogs.items()],
+        "approvalSources": shapes.approval_sources(runtime.status.listeners, now),
+        "approvals": shapes.approval_rules(config.approvals),
+        "pending": {"events": len(pending) - rehearsed, "drills": rehearsed},
+        "drill": summary(drill) if drill else None,
+        "configuration": await _configuration(context, config),
+    }
+    return web.json_response(body)
+
+
+def _read(
+    store: Store, sinks: tuple[str, ...]
+) -> tuple[dict[str, Tracked], int, dict[str, Backlog], Drill | None]:
+    backlogs = {name: backlog(store, name) for name in sinks}
+    return views.pending(store), views.size(store), backlogs, under_way(store)
+
+
+async def _configuration(context: WebContext, config: Config) -> dict[str, Any]:
+    runtime, problem, changed = context.runtime, None, None
+    try:
+        changed = await asyncio.to_thread(differs, config)
+    except ConfigError as error:
+        problem = str(error)
+    return {
+        "file": str(config.file) if config.file else None,
+        "sha256": context.config_sha256(),
+        "loadedAt": shapes.moment(context.wall(runtime.status.configured)),
+        "differs": changed,
+        "fileError": problem,
+        "reload": runtime.status.reload and shapes.reload(runtime.status.reload),
+        "reloadsFailed": runtime.status.reloads_failed,
+    }
+
+
+@routes.get("/api/v1/sources")
+async def sources(request: web.Request) -> web.Response:
+    """The approval sources; the source of scheduled events is in the status."""
+    runtime = request.app[CONTEXT].runtime
+    told = shapes.approval_sources(runtime.status.listeners, runtime.clock.monotonic())
+    return web.json_response({"approvalSources": told})
+
+
+@routes.post("/api/v1/reload")
+async def reload(request: web.Request) -> web.Response:
+    """Read the file again: all of it takes effect, or nothing does."""
+    runtime, caller = request.app[CONTEXT].runtime, CALLER.get()
+    if runtime.reload is None:
+        raise ProblemDetails(503, "The bridge is starting; try again.", Retry_After="1")
+    done = await runtime.reload(caller.name, caller.via)
+    if done.outcome == "rejected":
+        sentence = f"{_REJECTED}: {'; '.join(done.errors)}"
+        raise ProblemDetails(422, sentence, more={"errors": list(done.errors)})
+    return web.json_response(shapes.reload(done), status=200 if done.outcome == "applied" else 202)
