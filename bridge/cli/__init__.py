@@ -15,6 +15,7 @@ COMMANDS = {
     "check": ("bridge.cli.commands.check", "validate the configuration and print what it will do"),
     "demo": ("bridge.demo.command", "run the whole loop on this machine: no account, no broker"),
     "simulate": ("bridge.simulator.command", "simulate the metadata service, including its faults"),
+    "status": ("bridge.cli.commands.status", "show the whole bridge on one screen"),
     "events": ("bridge.cli.commands.events", "list pending and past scheduled events"),
     "watch": ("bridge.cli.commands.watch", "show CloudEvents live, as they are recorded"),
     "approve": ("bridge.cli.commands.approve", "approve a scheduled event"),
@@ -28,6 +29,10 @@ COMMANDS = {
     "dead-letters": (
         "bridge.cli.commands.dead_letters",
         "list, replay or drop what a sink refused for good",
+    ),
+    "reload": (
+        "bridge.cli.commands.reload",
+        "have the bridge read its configuration again, and say what has changed",
     ),
     "health": ("bridge.cli.commands.health", "exit with 0 if the bridge is alive, else with 1"),
     "keygen": ("bridge.cli.commands.keygen", "create a key with which an approver signs votes"),

@@ -113,7 +113,7 @@ def age(text: str | None, now: datetime) -> str:
     """`3m`: how long ago; `-` for no time."""
     if text is None:
         return "-"
-    return _span(max(0.0, (now - datetime.fromisoformat(text)).total_seconds()))
+    return span(max(0.0, (now - datetime.fromisoformat(text)).total_seconds()))
 
 
 def names(values: Sequence[str], most: int = _MOST_NAMES) -> str:
@@ -130,7 +130,7 @@ def yes_no(value: bool | None) -> str:  # noqa: FBT001  it is the value to print
 def _relative(seconds: float) -> str:
     if abs(seconds) < 1:
         return "now"
-    return f"in {_span(seconds)}" if seconds > 0 else f"{_span(-seconds)} ago"
+    return f"in {span(seconds)}" if seconds > 0 else f"{span(-seconds)} ago"
 
 
 def countdown(seconds: float) -> str:
@@ -144,7 +144,8 @@ def countdown(seconds: float) -> str:
     return f"{left}s"
 
 
-def _span(seconds: float) -> str:
+def span(seconds: float) -> str:
+    """`3m`: the largest unit that fits."""
     for size, unit in _STEPS:
         if seconds >= size:
             return f"{int(seconds // size)}{unit}"

@@ -61,7 +61,7 @@ class LiveView:
         self._stale = False
         try:
             found = (await self.ask("GET", "/api/v1/events?pending=true"))["events"]
-            self.picture.vm = self.picture.vm or (await self.ask("GET", "/"))["vm"]
+            self.picture.vm = self.picture.vm or (await self.ask("GET", "/api/v1"))["vm"]
         except (Unreachable, RequestRefused):
             return
         shown = [event for event in found if event["affected"] is not False or not self.own]
