@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import Any
+from typing import Any, TextIO
 
 _STEPS = ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
 _MOST_NAMES = 3
@@ -21,10 +21,10 @@ def printable(value: object) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def columns() -> int | None:
-    """The width of the terminal; None in a pipe, where nothing is cut."""
+def columns(stream: TextIO | None = None) -> int | None:
+    """The width of the terminal on stdout or *stream*; None in a pipe, where nothing is cut."""
     try:
-        return os.get_terminal_size(sys.stdout.fileno()).columns or None
+        return os.get_terminal_size((stream or sys.stdout).fileno()).columns or None
     except (OSError, ValueError):
         return None
 

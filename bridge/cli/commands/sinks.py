@@ -103,12 +103,15 @@ def resumed(answer: dict[str, Any]) -> str:
 
 
 def many(sinks: list[dict[str, Any]], now: datetime, width: int | None = None) -> str:
-    return table(_HEADS, (_row(sink, now) for sink in sinks), width, notes=True)
+    """A table; a terminal of this *width* gets errors below the row of their sink."""
+    return table(_HEADS, (_row(sink, now, width) for sink in sinks), width, notes=True)
 
 
-def _row(sink: dict[str, Any], now: datetime) -> tuple[object, ...]:
+def _row(sink: dict[str, Any], now: datetime, width: int | None) -> tuple[object, ...]:
+    mark = None if sink["required"] else "best effort"
+    said = "; ".join(one for one in (mark, sink["error"]) if one)
     return (
-        sink["name"] if sink["required"] else f"{sink['name']} (best effort)",
+        f"{sink['name']} ({mark})" if mark and width is None else sink["name"],
         sink["type"],
         sink["state"],
         age(sink["since"], now),
@@ -116,5 +119,5 @@ def _row(sink: dict[str, Any], now: datetime) -> tuple[object, ...]:
         age(sink["oldest"], now),
         sink["delivered"],
         sink["dead"],
-        sink["error"],
+        said if width else sink["error"],
     )
