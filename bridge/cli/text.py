@@ -68,8 +68,12 @@ def _fitted(widths: list[int], width: int | None) -> list[int]:
 
 
 def cut(text: str, width: int | None) -> str:
-    """The beginning of a text that is too long, with an ellipsis."""
-    return text if width is None or len(text) <= width else f"{text[: max(width - 1, 0)]}…"
+    """The beginning of a text that is too long, with an ellipsis; `+3` at its end stays."""
+    if width is None or len(text) <= width:
+        return text
+    _, mark, count = text.rpartition(" +")
+    end = f"…{mark}{count}" if mark and count.isdigit() else "…"
+    return f"{text[: max(width - len(end), 0)]}{end}"
 
 
 def wrapped(text: str, width: int | None, indent: int = 0) -> str:
@@ -79,7 +83,8 @@ def wrapped(text: str, width: int | None, indent: int = 0) -> str:
     from textwrap import wrap  # noqa: PLC0415  only a terminal needs it
 
     space = " " * indent
-    return "".join(f"{space}{line}\n" for line in wrap(text, max(width - indent, 20)) or [""])
+    lines = wrap(text, max(width - indent, 20), break_on_hyphens=False)
+    return "".join(f"{space}{line}\n" for line in lines or [""])
 
 
 def hanging(head: str, text: str, width: int | None) -> str:

@@ -26,7 +26,7 @@ _HELP = {"replay": "send them again", "drop": "delete them for good"}
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     acts = parser.add_subparsers(dest="act", required=True, metavar="list|show|replay|drop")
     listing = acts.add_parser("list", help="list all dead letters, or those of one sink")
-    listing.add_argument("--sink", metavar="NAME")
+    listing.add_argument("--sink", metavar="NAME", help="only dead letters of this sink")
     showing = acts.add_parser("show", help="show dead letters with their CloudEvents")
     showing.add_argument("ids", nargs="+", metavar="ID")
     for name in _ACTS:

@@ -10,7 +10,7 @@ from bridge.cli.event_line import EventText
 from bridge.cli.ids import shortened
 from bridge.cli.text import countdown, cut, names, printable, table
 
-_HEADS = ("ID", "TYPE", "STATUS", "STARTS IN", "APPROVE IN", "APPROVALS", "VMS")
+_HEADS = ("ID", "TYPE", "STATUS", "STARTS IN", "VOTE IN", "APPROVALS", "VMS")
 _KEEP = 100
 _URGENT, _SOON = 60, 300
 _RED, _YELLOW, _BOLD, _FAINT, _PLAIN = "\x1b[31m", "\x1b[33m", "\x1b[1m", "\x1b[2m", "\x1b[0m"
@@ -98,7 +98,7 @@ def _approvals(event: Mapping[str, Any]) -> str:
     if found["holds"]:
         return f"held by {names([one['approver'] for one in found['holds']], 1)}"
     if found["satisfied"]:
-        return "enough (dry run)" if found["dryRun"] else "enough"
+        return "dry run" if found["dryRun"] else "enough"
     if found["require"] == "each-resource" or found["require"].startswith("approvers"):
         return f"{len(found['have'])} of {len(found['have']) + len(found['missing'])}"
     return "none" if found["require"] == "any" else f"{' '.join(found['missing'])} needed"

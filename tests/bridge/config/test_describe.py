@@ -82,7 +82,6 @@ def test_a_configuration_is_described_in_sentences(read, tmp_path):
 
 def test_defaults_are_described_in_sentences(read):
     said = "\n".join(sentences(load(None, {})))
-    assert "No configuration file: all defaults." in said
     assert "Finds the metadata service and polls it every 1s" in said
     assert "name this VM (its name is read from instance metadata)" in said
     assert "read-only because there are no tokens; if that port is taken, runs without it." in said
