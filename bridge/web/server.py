@@ -25,11 +25,13 @@ from bridge.web.api import approvals, drills, events, log_in, sinks, status
 from bridge.web.console import pages
 from bridge.web.context import CONTEXT, WebContext
 from bridge.web.problems import problems
+from bridge.web.stream import Streams
 
 log = logging.getLogger(__name__)
 
 LARGEST_BODY = 64 * 1024
 CONTROL_CONNECTIONS = 32
+NOT_FOR_STREAMS = 32
 _SHUTDOWN = 1.0
 _ROUTES = (
     pages.routes,
@@ -72,7 +74,7 @@ async def serve(
     bridge answers at the control socket. The journal must be open until this ends.
     """
     kept = Sessions(runtime.clock) if sessions is None else sessions
-    context = WebContext(runtime, sessions=kept)
+    context = WebContext(runtime, sessions=kept, streams=_streams(runtime.config.http))
     async with AsyncExitStack() as stack:
         served = Served(
             control=await _control(stack, context, address),
@@ -82,6 +84,11 @@ async def serve(
         log.info("http.listening", extra=served.as_fields())
         stack.callback(context.streams.close)
         yield served
+
+
+def _streams(http: HttpSettings) -> Streams:
+    """Streams stay open, so some connections are left for everything else."""
+    return Streams(max(1, http.max_connections - NOT_FOR_STREAMS))
 
 
 def check_tls(http: HttpSettings) -> None:

@@ -16,7 +16,7 @@ from bridge.config import TokenSettings
 from bridge.web.access.tokens import Caller
 
 LIFE = 12 * 3600.0
-CODE_LIFE = 300.0
+CODE_LIFE = 600.0
 MOST_FOR_ONE = 20
 """How many sessions a token may have; a new one ends the oldest."""
 MOST_CODES = 20

@@ -10,7 +10,7 @@ from bridge.web.access import cookies
 from bridge.web.access.authentication import AUTHENTICATOR, NOBODY
 from bridge.web.access.middleware import CALLER
 from bridge.web.access.tokens import SESSION
-from bridge.web.api import shapes
+from bridge.web.api import bridge_shapes, shapes
 from bridge.web.context import CONTEXT, WebContext
 from bridge.web.problems import ProblemDetails
 
@@ -24,8 +24,8 @@ async def session(request: web.Request) -> web.Response:
     """Say who the caller is, also when that is nobody."""
     caller = CALLER.get()
     config = request.app[CONTEXT].runtime.config
-    who = None if caller is NOBODY else shapes.caller(caller)
-    return web.json_response({"caller": who, "access": shapes.access(config)})
+    who = None if caller is NOBODY else bridge_shapes.caller(caller)
+    return web.json_response({"caller": who, "access": bridge_shapes.access(config)})
 
 
 @routes.post(SESSION)
@@ -43,8 +43,8 @@ async def log_in(request: web.Request) -> web.Response:
         raise ProblemDetails(503, "The token cannot be read now.", Retry_After="1") from None
     body = {
         "key": opened.key,
-        "caller": shapes.caller(opened.caller),
-        "access": shapes.access(context.runtime.config),
+        "caller": bridge_shapes.caller(opened.caller),
+        "access": bridge_shapes.access(context.runtime.config),
     }
     response = web.json_response(body, status=201)
     cookies.give(response, request, opened.id)

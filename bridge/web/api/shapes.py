@@ -1,23 +1,19 @@
 """The JSON objects of the API, as pure functions of the journal's content."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, get_args
+from typing import Any, NamedTuple
 
-from bridge.config import ApprovalsSettings, Config, JournalSettings, SourceSettings
-from bridge.config.models import Scope
 from bridge.core import messages
 from bridge.core.ids import timestamp
-from bridge.core.model import Instance
 from bridge.core.observer import Observer
 from bridge.core.state import Tracked
-from bridge.journal import Journal
 from bridge.journal.cursors import Backlog, DeadLetter
+from bridge.journal.grants import GrantState
+from bridge.policy.judge import Judgment, Rules
 from bridge.policy.votes import Vote
 from bridge.runtime.refusals import UnpublishedRefusal
-from bridge.runtime.status import ListenerStatus, ReloadResult, SinkStatus, SourceStatus, Status
-from bridge.web.access.tokens import Caller
-from bridge.web.health.readiness import SILENT
+from bridge.runtime.status import SinkStatus
 
 _Json = dict[str, Any]
 _TOLD = (
@@ -40,15 +36,64 @@ def moment(seconds: float | None) -> str | None:
     return None if seconds is None else timestamp(datetime.fromtimestamp(seconds, UTC))
 
 
-def events(
-    latest: list[_Json], pending: Mapping[str, Tracked], observer: Observer, now: datetime
-) -> list[_Json]:
-    """Pending events, the most urgent first, then past events, the latest first."""
-    told = {envelope["partitionkey"]: envelope for envelope in latest}
-    waiting = [event(key, told.get(key), known, observer, now) for key, known in pending.items()]
-    waiting.sort(key=lambda one: (one["notBefore"] is not None, one["notBefore"] or ""))
-    over = [one for one in latest if one["partitionkey"] not in pending]
-    return waiting + [event(one["partitionkey"], one, None, observer, now) for one in over]
+class Standing(NamedTuple):
+    """The votes on a pending event, judged: *held* are the holds in force with their ends."""
+
+    judgment: Judgment
+    held: Sequence[tuple[Vote, datetime]]
+    votes: int
+    grant: GrantState | None
+
+
+def approvals_on(standing: Standing, rules: Rules) -> _Json:
+    """Who approved, who is missing under the policy, and who holds until when."""
+    found = standing.judgment
+    return {
+        "require": str(rules.require),
+        "dryRun": rules.dry_run,
+        "satisfied": found.satisfied,
+        "have": list(found.have),
+        "missing": list(found.missing),
+        "holds": [_hold(vote, until) for vote, until in standing.held],
+        "votes": standing.votes,
+        "grant": standing.grant,
+        "local": found.local,
+    }
+
+
+def _hold(vote: Vote, until: datetime) -> _Json:
+    return {
+        "approver": vote.approver,
+        "resource": vote.resource or None,
+        "reason": vote.reason,
+        "at": timestamp(vote.at),
+        "until": timestamp(until),
+    }
+
+
+def times(milestones: Mapping[str, _Json]) -> _Json:
+    """When what happened in the event's latest life, and how long that took."""
+    at = {kind: one["time"] for kind, one in milestones.items()}
+    announced = at.get("scheduled") or at.get("started")
+    granted, started = at.get("approval.granted"), at.get("started")
+    ended = at.get("completed") or at.get("canceled")
+    notice = milestones["scheduled"]["data"]["noticeSeconds"] if "scheduled" in at else None
+    return {
+        "announced": announced,
+        "granted": granted,
+        "started": started,
+        "ended": ended,
+        "noticeSeconds": notice,
+        "approvalSeconds": _between(announced, granted),
+        "durationSeconds": _between(started, at.get("completed")),
+    }
+
+
+def _between(first: str | None, second: str | None) -> float | None:
+    if first is None or second is None:
+        return None
+    taken = datetime.fromisoformat(second) - datetime.fromisoformat(first)
+    return round(taken.total_seconds(), 3)
 
 
 def event(
@@ -103,6 +148,14 @@ def vote(cast: Vote) -> _Json:
     }
 
 
+def refusals(published: list[_Json], kept: list[UnpublishedRefusal], event_id: str) -> list[_Json]:
+    """The refused votes on one event, the oldest first; *published* are its CloudEvents."""
+    told = [_refusal(one, stray=False) for one in published]
+    unpublished = [_refusal(one.cloudevent.envelope, stray=one.stray) for one in reversed(kept)]
+    told += [one for one in unpublished if (one["eventId"] or "").upper() == event_id]
+    return sorted(told, key=lambda one: str(one["at"]))
+
+
 def approvals(
     cast: list[Vote], published: list[_Json], kept: list[UnpublishedRefusal]
 ) -> list[_Json]:
@@ -138,112 +191,6 @@ def sink(name: str, status: SinkStatus, backlog: Backlog) -> _Json:
         "delivered": backlog.delivered,
         "dead": backlog.dead,
         "error": status.error,
-    }
-
-
-def vm(name: str | None, instance: Instance) -> _Json:
-    return {
-        "name": name,
-        "vmId": instance.vm_id,
-        "resourceId": instance.resource_id,
-        "location": instance.location,
-        "zone": instance.zone,
-        "scaleSet": instance.scale_set,
-        "hostname": instance.hostname,
-    }
-
-
-def caller(who: Caller) -> _Json:
-    return {
-        "name": who.name,
-        "via": who.via,
-        "by": who.by,
-        "scopes": [scope for scope in get_args(Scope) if scope in who.scopes],
-        "expires": moment(who.expires),
-    }
-
-
-def access(config: Config) -> _Json:
-    """What can prove a caller over HTTP; without any of it, HTTP is read-only."""
-    http = config.http
-    signed = any(rule.keys and rule.via in (None, "http") for rule in config.approvals.allow)
-    tokens, certificates = bool(http.tokens), http.asks_for_certificates
-    votes = any("approve" in token.scopes for token in http.tokens) or certificates or signed
-    return {"tokens": tokens, "certificates": certificates, "votes": votes}
-
-
-def source(seen: SourceStatus, settings: SourceSettings, now: float) -> _Json:
-    """The metadata service; *now* is monotonic."""
-    age = seen.good_age(now)
-    failing = "waiting" if age is None and seen.problem is None else "failing"
-    state = "degraded" if seen.degraded else failing if seen.problem or age is None else "good"
-    return {
-        "endpoint": seen.endpoint,
-        "state": state,
-        "lastGood": timestamp(seen.last_good) if seen.last_good else None,
-        "lastGoodAgeSeconds": None if age is None else round(age, 3),
-        "polls": seen.polls,
-        "problem": seen.problem,
-        "detail": seen.detail,
-        "httpStatus": seen.http_status,
-        "problems": dict(seen.problems),
-        "clockSkewSeconds": seen.clock_skew,
-        "clockSkewed": seen.skewed,
-        "pollIntervalSeconds": settings.poll_interval,
-        "scope": settings.scope,
-        "apiVersion": settings.api_version,
-    }
-
-
-def journal(kept: Journal, settings: JournalSettings, size: int, status: Status) -> _Json:
-    return {
-        "path": str(kept.path),
-        "writable": kept.trouble is None,
-        "trouble": kept.trouble,
-        "bytes": size,
-        "maxBytes": settings.max_size,
-        "lost": status.journal_losses,
-    }
-
-
-def approval_sources(listeners: Mapping[str, ListenerStatus], now: float) -> list[_Json]:
-    """The approval sources; *now* is monotonic."""
-    return [_approval_source(name, one, now) for name, one in listeners.items()]
-
-
-def _approval_source(name: str, one: ListenerStatus, now: float) -> _Json:
-    ago = None if one.heard is None else max(0.0, now - one.heard)
-    return {
-        "name": name,
-        "type": one.type,
-        "state": one.state,
-        "error": one.error,
-        "received": one.received,
-        "heardSecondsAgo": None if ago is None else round(ago, 3),
-        "lag": one.lag,
-        "silent": ago is not None and ago > SILENT,
-    }
-
-
-def approval_rules(settings: ApprovalsSettings) -> _Json:
-    return {
-        "require": str(settings.require),
-        "dryRun": settings.dry_run,
-        "holdTimeoutSeconds": settings.hold_timeout,
-        "marginSeconds": settings.margin,
-        "earlyGraceSeconds": settings.early_grace,
-        "remindSeconds": list(settings.remind),
-    }
-
-
-def reload(done: ReloadResult) -> _Json:
-    return {
-        "outcome": done.outcome,
-        "at": moment(done.at),
-        "by": done.actor,
-        "via": done.via,
-        "changed": list(done.changed),
-        "errors": list(done.errors),
     }
 
 

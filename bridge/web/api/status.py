@@ -14,7 +14,7 @@ from bridge.journal.drills import under_way
 from bridge.journal.store import Store
 from bridge.policy.drill import Drill
 from bridge.web.access.middleware import CALLER
-from bridge.web.api import shapes
+from bridge.web.api import bridge_shapes, shapes
 from bridge.web.context import CONTEXT, WebContext
 from bridge.web.problems import ProblemDetails
 
@@ -52,15 +52,15 @@ async def status(request: web.Request) -> web.Response:
         "version": runtime.version,
         "startedAt": shapes.moment(context.started),
         "now": shapes.moment(runtime.clock.timestamp()),
-        "vm": shapes.vm(runtime.identity.vm_name, runtime.identity.instance),
-        "caller": shapes.caller(caller),
-        "access": shapes.access(config),
+        "vm": bridge_shapes.vm(runtime.identity.vm_name, runtime.identity.instance),
+        "caller": bridge_shapes.caller(caller),
+        "access": bridge_shapes.access(config),
         "readiness": context.readiness().as_json(),
-        "source": shapes.source(runtime.status.source, config.source, now),
-        "journal": shapes.journal(runtime.journal, config.journal, size, runtime.status),
+        "source": bridge_shapes.source(runtime.status.source, config.source, now),
+        "journal": bridge_shapes.journal(runtime.journal, config.journal, size, runtime.status),
         "sinks": [shapes.sink(n, runtime.status.sinks[n], found) for n, found in backlogs.items()],
-        "approvalSources": shapes.approval_sources(runtime.status.listeners, now),
-        "approvals": shapes.approval_rules(config.approvals),
+        "approvalSources": bridge_shapes.approval_sources(runtime.status.listeners, now),
+        "approvals": bridge_shapes.approval_rules(config.approvals),
         "pending": {"events": len(pending) - rehearsed, "drills": rehearsed},
         "drill": summary(drill) if drill else None,
         "configuration": await _configuration(context, config),
@@ -87,7 +87,7 @@ async def _configuration(context: WebContext, config: Config) -> dict[str, Any]:
         "loadedAt": shapes.moment(context.wall(runtime.status.configured)),
         "differs": changed,
         "fileError": problem,
-        "reload": runtime.status.reload and shapes.reload(runtime.status.reload),
+        "reload": runtime.status.reload and bridge_shapes.reload(runtime.status.reload),
         "reloadsFailed": runtime.status.reloads_failed,
     }
 
@@ -96,7 +96,7 @@ async def _configuration(context: WebContext, config: Config) -> dict[str, Any]:
 async def sources(request: web.Request) -> web.Response:
     """The approval sources; the source of scheduled events is in the status."""
     runtime = request.app[CONTEXT].runtime
-    told = shapes.approval_sources(runtime.status.listeners, runtime.clock.monotonic())
+    told = bridge_shapes.approval_sources(runtime.status.listeners, runtime.clock.monotonic())
     return web.json_response({"approvalSources": told})
 
 
@@ -110,4 +110,6 @@ async def reload(request: web.Request) -> web.Response:
     if done.outcome == "rejected":
         sentence = f"{_REJECTED}: {'; '.join(done.errors)}"
         raise ProblemDetails(422, sentence, more={"errors": list(done.errors)})
-    return web.json_response(shapes.reload(done), status=200 if done.outcome == "applied" else 202)
+    return web.json_response(
+        bridge_shapes.reload(done), status=200 if done.outcome == "applied" else 202
+    )

@@ -1,9 +1,13 @@
+import json
+
+import pytest
 from support.ballots import delivery
 from support.bridge import Azure
 from support.served_bridge import announce, end
-from support.world import ME
+from support.world import ME, OTHER, published
 
 from bridge.approvals.service import ApprovalService
+from bridge.core.cloudevent import CloudEvent
 from bridge.journal import Settlement
 
 FIRST = "602D9444-D2CD-49C7-8624-8643E7171297"
@@ -11,7 +15,7 @@ SECOND = "C7061BAC-AFDC-4513-B24B-AA5F13A16123"
 
 
 async def test_a_quiet_bridge_has_no_events(running):
-    assert await running.http.ask("GET", "/api/v1/events") == (200, {"events": []})
+    assert await running.http.ask("GET", "/api/v1/events") == (200, {"events": [], "next": None})
 
 
 async def test_pending_events_come_first_and_past_ones_after(running):
@@ -77,8 +81,9 @@ async def test_a_note_about_a_delivery_is_part_of_the_history(running):
     (told,) = await announce(running.journal, FIRST)
     await running.journal.settle("bus", [Settlement(told.id, "delivered", note="ticket 17")], 1.0)
     _, body = await running.control.ask("GET", f"/api/v1/events/{FIRST}")
-    (delivery,) = body["history"][0]["deliveries"]
-    assert (delivery["outcome"], delivery["note"]) == ("delivered", "ticket 17")
+    bus, pager = body["history"][0]["deliveries"]
+    assert (bus["outcome"], bus["note"]) == ("delivered", "ticket 17")
+    assert (pager["outcome"], pager["attempts"]) == ("waiting", 0)
 
 
 async def hear(running, **said):
@@ -101,7 +106,112 @@ async def test_the_votes_on_an_event_are_shown_with_it(running):
         "reason": "drained",
         "verified": False,
         "via": "bus",
+        "life": 1,
     }
     kinds = [row["cloudevent"]["type"].split(".", 2)[2] for row in body["history"]]
     assert kinds == ["scheduled.v1", "approval.recorded.v1"]
     assert body["status"] == "Scheduled"
+
+
+async def listed(running, query=""):
+    status, body = await running.http.ask("GET", f"/api/v1/events{query}")
+    assert status == 200, body
+    return body
+
+
+async def test_a_pending_event_says_who_is_missing_and_who_holds_until_when(running):
+    await announce(running.journal, FIRST)
+    await hear(running, resource=ME, approver="orders", id="a-1")
+    await hear(
+        running, resource=OTHER, approver="billing", decision="hold", reason="busy", id="a-2"
+    )
+    (event,) = (await listed(running))["events"]
+    approvals = event["approvals"]
+    assert (approvals["require"], approvals["satisfied"]) == ("each-resource", False)
+    assert (approvals["have"], approvals["missing"]) == ([ME], [OTHER])
+    (hold,) = approvals["holds"]
+    assert (hold["approver"], hold["resource"], hold["reason"]) == ("billing", OTHER, "busy")
+    assert hold["until"] > hold["at"]
+    assert (approvals["votes"], approvals["grant"], approvals["dryRun"]) == (2, None, False)
+    assert event["times"]["announced"] == event["lastChange"]
+
+
+async def test_a_past_event_says_how_long_it_took_and_has_no_approvals(running):
+    await announce(running.journal, FIRST)
+    await end(running.journal, FIRST)
+    (event,) = (await listed(running))["events"]
+    assert event["approvals"] is None
+    assert event["times"]["durationSeconds"] >= 0
+    assert 0 < event["times"]["noticeSeconds"] <= 900
+
+
+async def test_the_refusals_of_an_event_are_shown_with_it_and_those_not_published_too(running):
+    await announce(running.journal, FIRST)
+    await hear(running, id="no-resource")
+    refused = published()["azure.scheduledevents.approval.refused.v1"]
+    data = {**refused.envelope["data"], "eventId": FIRST, "approvalId": "elsewhere"}
+    for told in (data, {**data, "eventId": SECOND}):
+        body = json.dumps({**refused.envelope, "data": told}).encode()
+        stray = CloudEvent(refused.id, refused.type, FIRST, body)
+        running.runtime.status.refusals.add(stray, stray=True)
+    _, body = await running.http.ask("GET", f"/api/v1/events/{FIRST}")
+    assert {(one["approvalId"], one["stray"]) for one in body["refusals"]} == {
+        ("no-resource", False),
+        ("elsewhere", True),
+    }
+    assert body["more"] is False
+
+
+async def test_history_is_filtered(running):
+    await announce(running.journal, SECOND, event_type="Freeze")
+    await end(running.journal, SECOND)
+    await announce(running.journal, FIRST)
+    for query, wanted in (
+        ("?pending=true", [FIRST]),
+        ("?pending=false", [SECOND]),
+        ("?type=freeze", [SECOND]),
+        ("?type=Reboot", [FIRST]),
+        (f"?vm={ME.lower()}", [FIRST, SECOND]),
+        ("?vm=another", []),
+        ("?outcome=completed", [SECOND]),
+        ("?outcome=open", [FIRST]),
+        ("?drill=true", []),
+        ("?from=2020-01-01", [FIRST, SECOND]),
+        ("?to=2020-01-01T00:00:00Z", []),
+        ("?from=2999-01-01T00:00:00%2B02:00", []),
+    ):
+        found = (await listed(running, query))["events"]
+        assert [one["eventId"] for one in found] == wanted, query
+
+
+async def test_history_has_pages_and_no_event_is_on_two_of_them(running):
+    ids = [f"EVENT-{number}" for number in range(7)]
+    for one in ids:
+        await announce(running.journal, one)
+    for one in ids:
+        await end(running.journal, one)
+    await announce(running.journal, FIRST)
+    found, query = [], "?limit=3"
+    while query:
+        body = await listed(running, query)
+        found.append([one["eventId"] for one in body["events"]])
+        query = body["next"] and f"?limit=3&before={body['next']}"
+    assert [len(page) for page in found[:2]] == [4, 3]  # what is pending comes on top
+    assert [one for page in found for one in page] == [FIRST, *reversed(ids)]
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("limit=0", "limit must be a number from 1 to 200."),
+        ("limit=201", "limit must be a number from 1 to 200."),
+        ("limit=x", "limit must be a number from 1 to 200."),
+        ("before=-1", "before must be the next of an earlier answer."),
+        ("outcome=lost", "outcome must be completed, canceled or open."),
+        ("from=yesterday", "from must be a time, such as 2026-11-15T18:29:47Z."),
+        ("drill=1", "drill must be true or false."),
+    ],
+)
+async def test_a_query_that_makes_no_sense_is_explained(running, query, said):
+    status, problem = await running.http.ask("GET", f"/api/v1/events?{query}")
+    assert (status, problem["detail"]) == (400, said)
