@@ -8,7 +8,7 @@ from bridge.cli.ids import shortened
 from bridge.cli.text import age, countdown, names, pairs, printable, span, table, wrapped
 from bridge.common.fields import write_duration
 
-Status = Mapping[str, Any]
+_Json = Mapping[str, Any]
 _EVENTS = ("PENDING", "TYPE", "STATUS", "STARTS IN", "THIS VM", "VMS")
 _SINKS = ("SINK", "TYPE", "STATE", "SINCE", "WAITING", "OLDEST", "DELIVERED", "DEAD", "WHY")
 _SOURCES = ("APPROVALS FROM", "TYPE", "STATE", "HEARD", "RECEIVED", "LAG", "WHY")
@@ -24,7 +24,7 @@ _SECTIONS = {
 _RED, _GREEN, _PLAIN, _END = "\x1b[1;31m", "\x1b[1;32m", "\x1b[0m", "\n"
 
 
-def told(status: Status, events: Sequence[Status], width: int | None = None) -> str:
+def told(status: _Json, events: Sequence[_Json], width: int | None = None) -> str:
     """The verdict, the facts, what is pending, every sink and every approval source."""
     now = datetime.fromisoformat(status["now"]).astimezone(UTC)
     parts = [
@@ -38,7 +38,7 @@ def told(status: Status, events: Sequence[Status], width: int | None = None) -> 
     return "\n".join(part for part in parts if part)
 
 
-def _verdict(status: Status, width: int | None) -> str:
+def _verdict(status: _Json, width: int | None) -> str:
     """The first line is all that most readers need; it has the color of the answer."""
     found = status["readiness"]
     why = ", ".join(one["what"] for one in found["reasons"])
@@ -49,13 +49,13 @@ def _verdict(status: Status, width: int | None) -> str:
     return f"{_GREEN if found['ready'] else _RED}{text.removesuffix(_END)}{_PLAIN}{_END}"
 
 
-def _vm(vm: Status) -> str:
+def _vm(vm: _Json) -> str:
     place = [vm["location"], vm["zone"] and f"zone {vm['zone']}", vm["scaleSet"]]
     known = ", ".join(str(one) for one in place if one)
     return f"{vm['name'] or 'a VM of unknown name'}{f' ({known})' if known else ''}"
 
 
-def _facts(status: Status, now: datetime) -> Iterator[tuple[str, str]]:
+def _facts(status: _Json, now: datetime) -> Iterator[tuple[str, str]]:
     yield "bridge", f"version {status['version']}, running for {age(status['startedAt'], now)}"
     yield "source", _source(status["source"])
     yield "clock", _clock(status["source"])
@@ -67,7 +67,7 @@ def _facts(status: Status, now: datetime) -> Iterator[tuple[str, str]]:
             yield note["what"], note["why"]
 
 
-def _source(source: Status) -> str:
+def _source(source: _Json) -> str:
     seconds = source["lastGoodAgeSeconds"]
     last = "no answer yet" if seconds is None else f"answered {span(seconds)} ago"
     because = [part.rstrip(".") for part in (source["problem"], source["detail"]) if part]
@@ -77,7 +77,7 @@ def _source(source: Status) -> str:
     return f"{source['state']}{trouble}, {last}; {where} {every}"
 
 
-def _clock(source: Status) -> str:
+def _clock(source: _Json) -> str:
     skew = source["clockSkewSeconds"]
     if skew is None:
         return "not compared with Azure's yet"
@@ -86,7 +86,7 @@ def _clock(source: Status) -> str:
     return f"{abs(skew):.1f}s {how} Azure's{wrong}"
 
 
-def _journal(journal: Status) -> str:
+def _journal(journal: _Json) -> str:
     state = "writable" if journal["writable"] else f"CANNOT BE WRITTEN ({journal['trouble']})"
     lost = f"; {journal['lost']} deliveries lost since the start" if journal["lost"] else ""
     used = f"{_size(journal['bytes'])} of {_size(journal['maxBytes'])}"
@@ -97,7 +97,7 @@ def _size(count: int) -> str:
     return f"{count / 1024**2:.4g} MiB" if count >= 1024**2 else f"{count / 1024:.0f} KiB"
 
 
-def _configuration(found: Status, now: datetime) -> str:
+def _configuration(found: _Json, now: datetime) -> str:
     file = found["file"] or "no file, all defaults"
     loaded = f"loaded {age(found['loadedAt'], now)} ago"
     state = {True: "THE FILE DIFFERS: seb check, then seb reload", False: "the same as the file"}
@@ -108,7 +108,7 @@ def _configuration(found: Status, now: datetime) -> str:
     return "; ".join(one for one in (file, loaded, said, reload) if one)
 
 
-def _approvals(status: Status) -> str:
+def _approvals(status: _Json) -> str:
     found = status["approvals"]
     dry = "; DRY RUN: Azure is never told" if found["dryRun"] else ""
     drill = status["drill"]
@@ -116,7 +116,7 @@ def _approvals(status: Status) -> str:
     return f"require {found['require']}{dry}{running}"
 
 
-def _pending(events: Sequence[Status], now: datetime, width: int | None) -> str:
+def _pending(events: Sequence[_Json], now: datetime, width: int | None) -> str:
     if not events:
         return "No scheduled event is pending.\n"
     ids = [event["eventId"] for event in events]
@@ -137,13 +137,13 @@ def _pending(events: Sequence[Status], now: datetime, width: int | None) -> str:
     return table(_EVENTS, rows, width) + rest
 
 
-def _left(event: Status, now: datetime) -> str:
+def _left(event: _Json, now: datetime) -> str:
     if event["status"] != "Scheduled" or event["notBefore"] is None:
         return "-"
     return countdown((datetime.fromisoformat(event["notBefore"]) - now).total_seconds())
 
 
-def _sinks(status: Status, now: datetime) -> Iterator[tuple[object, ...]]:
+def _sinks(status: _Json, now: datetime) -> Iterator[tuple[object, ...]]:
     """The reason of readiness is more than the error: it says how to resume."""
     remarks = _remarks(status)
     for sink in status["sinks"]:
@@ -160,14 +160,14 @@ def _sinks(status: Status, now: datetime) -> Iterator[tuple[object, ...]]:
         )
 
 
-def _why(sink: Status, remarks: Mapping[str, str]) -> str | None:
+def _why(sink: _Json, remarks: Mapping[str, str]) -> str | None:
     why = remarks.get(f"sink {sink['name']}")
     if why is None or sink["state"] == "untried":
         return None
     return why if sink["required"] else f"{why} (best effort)"
 
 
-def _sources(status: Status) -> Iterator[tuple[object, ...]]:
+def _sources(status: _Json) -> Iterator[tuple[object, ...]]:
     remarks = _remarks(status)
     for source in status["approvalSources"]:
         heard = source["heardSecondsAgo"]
@@ -182,12 +182,12 @@ def _sources(status: Status) -> Iterator[tuple[object, ...]]:
         )
 
 
-def _remarks(status: Status) -> dict[str, str]:
+def _remarks(status: _Json) -> dict[str, str]:
     found = status["readiness"]
     return {one["what"]: one["why"] for one in (*found["notes"], *found["reasons"])}
 
 
-def _advice(status: Status, width: int | None) -> str:
+def _advice(status: _Json, width: int | None) -> str:
     """Where the runbook says what to do about each reason and note."""
     found = status["readiness"]
     sections = [_section(one) for one in (*found["reasons"], *found["notes"])]
@@ -199,7 +199,7 @@ def _advice(status: Status, width: int | None) -> str:
     return wrapped(f"What to do: {_RUNBOOK}, sections {known}.", width) if known else ""
 
 
-def _section(remark: Status) -> str | None:
+def _section(remark: _Json) -> str | None:
     if remark["why"].startswith("stopped"):
         return "a-sink-has-stopped"
     if remark["why"].startswith("untried"):
