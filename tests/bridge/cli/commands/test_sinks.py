@@ -1,6 +1,9 @@
+from typing import Any, cast
+
 from support.served_bridge import announce
 
 from bridge.cli.commands import sinks
+from bridge.cli.shell import Ask
 
 FIRST = "602D9444-D2CD-49C7-8624-8643E7171297"
 
@@ -51,12 +54,12 @@ async def test_the_progress_of_a_replay_ends_when_nothing_is_left(running, capsy
     monkeypatch.setattr(sinks, "EVERY", 0.0)
     waiting = iter([3, 1, 0])
 
-    async def ask(method, path):
+    async def ask(method: str, path: str) -> Any:
         assert (method, path) == ("GET", sinks.PATH)
         found = {"name": "bus", "waiting": next(waiting), "state": "connected", "error": None}
         return {"sinks": [found]}
 
-    await sinks.follow(ask, "bus", 3)
+    await sinks.follow(cast("Ask", ask), "bus", 3)
     said = capsys.readouterr().err
     assert [part.partition("\x1b")[0] for part in said.split("\r")[1:]] == [
         "0 of 3 sent", "2 of 3 sent", "3 of 3 sent",
