@@ -1,6 +1,7 @@
 """`seb approve`, `seb hold` and `seb release`: vote as the local user, or with a signing key."""
 
 import argparse
+import re
 import time
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -25,6 +26,8 @@ from bridge.common.fields import parse_duration
 from bridge.policy.message import MalformedApproval, read
 
 _LONGEST_WAIT = 600.0
+_SHORT_ID = re.compile(r"[0-9A-Fa-f]{6,8}(?:-[0-9A-Fa-f-]{0,26})?")
+"""The beginning of an id as Azure writes them."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -89,6 +92,9 @@ def _signer(args: argparse.Namespace) -> Signer | None:
         raise ValueError(
             "--print does not contact a bridge: give it EVENT_IDs, without --url or --json"
         )
+    short = [one for one in args.event_ids if _SHORT_ID.fullmatch(one)]
+    if args.print and short:
+        raise ValueError(f"--print cannot look up {short[0]}: give the whole EventId")
     if args.sign_with is None and args.print:
         raise ValueError(
             "--print needs --sign-with FILE: only a signature can prove who you are there"

@@ -58,7 +58,7 @@ async def _live(args: argparse.Namespace, ask: Ask) -> int:
         await ask("GET", "/livez")
     live = LiveView(ask, own=args.own)
     place = StreamAddress(strays=args.strays)
-    reader = Watch(ask, WatchView(live, own=args.own), follow=True, place=place)
+    reader = Watch(ask, WatchView(live, own=args.own, whole=True), follow=True, place=place)
     return await live.run(asyncio.create_task(reader.run()))
 
 
@@ -98,10 +98,14 @@ class Lines:
 
 @dataclass(slots=True)
 class WatchView:
-    """What to show; an event shown as pending is not shown twice."""
+    """What to show: of what is pending the latest state, or with `whole` all of its history.
+
+    A CloudEvent shown as pending is not shown twice.
+    """
 
     out: Output = field(default_factory=Lines)
     own: bool = False
+    whole: bool = False
     _shown: set[str] = field(default_factory=set)
     _followed: set[str] = field(default_factory=set)
 
@@ -162,10 +166,11 @@ class Watch:
             self.view.show(cloudevent)
 
     async def _pending(self) -> None:
-        """The latest published state of every pending event."""
+        """The latest published state of every pending event, or its whole history."""
         found = await self.ask("GET", "/api/v1/events?pending=true")
         for event in found["events"]:
             history = (await self.ask("GET", event["href"]))["history"]
-            told = [row["cloudevent"] for row in history if "rank" in row["cloudevent"]["data"]]
-            if told:
-                self.view.pending(told[-1])
+            told = [row["cloudevent"] for row in history]
+            states = [one for one in told if "rank" in one["data"]]
+            for one in told if self.view.whole else states[-1:]:
+                self.view.pending(one)

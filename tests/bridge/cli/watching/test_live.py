@@ -23,7 +23,10 @@ def file(tmp_path):
 async def test_the_view_follows_what_happens_across_a_restart(tmp_path, file):
     async with bridge(config(tmp_path)) as made:
         await announce(made.journal, FIRST)
+        await announce(made.journal, FIRST, description="another one")
         async with on_terminal("watch", "-c", str(file)) as terminal:
+            await terminal.see(lambda: "updated            602D9444" in terminal.text())
+            await terminal.see(lambda: "scheduled          602D9444" in terminal.text())
             await terminal.see(lambda: "602D9444  Reboot  Scheduled  14m" in terminal.text())
             first = terminal.lines()[3]
             await terminal.see(lambda: terminal.lines()[3] != first, "the countdown")
