@@ -8,8 +8,8 @@ import re
 import struct
 import sys
 import termios
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -79,14 +79,24 @@ async def on_terminal(*words: str, columns: int = 80, rows: int = 24) -> AsyncGe
         os.close(master)
 
 
-async def printed(*words: str, columns: int = 80) -> tuple[int, list[str]]:
-    """The exit code, and the lines that `seb` prints on a terminal."""
-    async with on_terminal(*words, columns=columns) as terminal:
-        async with asyncio.timeout(45):
-            code = await terminal.process.wait()
-        await asyncio.sleep(0)
-        while True:
-            before = terminal.raw
-            await asyncio.sleep(0.01)
-            if terminal.raw == before:
-                return code, terminal.lines()
+async def printed(work: Awaitable[int], columns: int = 80) -> tuple[int, list[str]]:
+    """The exit code of a command in this process, and the lines that it prints on a terminal."""
+    master, slave = pty.openpty()
+    resize(master, columns, 24)
+    reading = asyncio.create_task(asyncio.to_thread(_all, master))
+    with os.fdopen(slave, "w", encoding="utf-8") as screen, redirect_stdout(screen):
+        code = await work
+    text = _PAINT.sub("", await reading).replace("\r", "")
+    os.close(master)
+    return code, text.rstrip("\n").split("\n")
+
+
+def _all(master: int) -> str:
+    """Everything that is written until the other side is closed."""
+    pieces: list[bytes] = []
+    try:
+        while piece := os.read(master, 2**16):
+            pieces.append(piece)
+    except OSError:  # that is how Linux reports the end
+        pass
+    return b"".join(pieces).decode()

@@ -1,11 +1,14 @@
 """Commands on a terminal of 80 columns: nothing is wider, and short ids are shown and taken."""
 
 import json
+from typing import Any
 
 import pytest
 from support.served_bridge import announce, kill
 from support.voting_bridge import ALONE, FIRST, SECOND
 from support.world import ME, OTHER
+
+from bridge.cli.commands import approve, check, dead_letters, events, sinks, status
 
 pytest.importorskip("termios", reason="a terminal of POSIX")
 from support.terminal import on_terminal, printed
@@ -14,41 +17,40 @@ LONG = "a-very-long-name-for-a-sink-that-nobody-would-choose-but-somebody-will"
 
 
 async def test_lists_and_details_fit_80_columns(open_polls):
-    file = str(open_polls.file)
     [told] = await announce(open_polls.journal, FIRST, description="It is maintained. " * 20)
     await announce(open_polls.journal, SECOND, resources=tuple(f"vm-{n}" for n in range(40)))
     await kill(open_polls.journal, "bus", told, f"refused: {'too big ' * 100}")
-    sinks = open_polls.served.runtime.status.sinks
-    sinks["bus"].state, sinks["bus"].error = "unavailable", f"{LONG}: no route to host " * 5
-    commands = (
-        ["events"],
-        ["events", FIRST[:8]],
-        ["sinks"],
-        ["status"],
-        ["dead-letters", "list"],
-        ["approve", FIRST[:8], "--resource", ME],
-        ["approve", "nothing"],
-        ["check"],
-    )
-    for words in commands:
-        _, lines = await printed(*words, "-c", file)
-        assert max(map(len, lines)) <= 80, words
-        assert FIRST not in "\n".join(lines) or words[:2] == ["events", FIRST[:8]]
+    known = open_polls.served.runtime.status.sinks
+    known["bus"].state, known["bus"].error = "unavailable", f"{LONG}: no route to host " * 5
+    commands: list[tuple[Any, list[str]]] = [
+        (events, []),
+        (events, [FIRST[:8]]),
+        (sinks, []),
+        (status, []),
+        (dead_letters, ["list"]),
+        (approve, [FIRST[:8], "--resource", ME]),
+        (approve, ["nothing"]),
+        (check, []),
+    ]
+    for module, words in commands:
+        _, lines = await printed(open_polls.run(module, "approve", *words))
+        assert max(map(len, lines)) <= 80, (module, words)
+        assert lines != [""], (module, words)
+        assert FIRST not in "\n".join(lines) or words == [FIRST[:8]]
 
 
 async def test_a_short_id_is_taken_and_one_too_short_is_explained(open_polls):
     await announce(open_polls.journal, FIRST, **ALONE)
     await announce(open_polls.journal, f"{FIRST[:9]}OTHER", **ALONE)
-    file = str(open_polls.file)
-    code, lines = await printed("approve", FIRST[:8], "-c", file)
+    code, lines = await printed(open_polls.run(approve, "approve", FIRST[:8]))
     assert (code, open_polls.told) == (1, [])
     assert "2 scheduled events begin with 602D9444" in " ".join(lines)
-    code, lines = await printed("approve", FIRST[:10], "-c", file)
+    code, lines = await printed(open_polls.run(approve, "approve", FIRST[:10]))
     assert (code, open_polls.told) == (0, [[FIRST]])
     assert lines[0].startswith("602D9444  granted: Azure accepted it")
 
 
-@pytest.mark.parametrize(("answer", "left"), [("y\n", 0), ("\n", 2), ("\x04", 2)])
+@pytest.mark.parametrize(("answer", "left"), [("y\n", 0), ("\x04", 2)])
 async def test_dropping_all_dead_letters_asks_first(open_polls, answer, left):
     for key in (FIRST, SECOND):
         [told] = await announce(open_polls.journal, key, resources=(ME, OTHER))
@@ -63,8 +65,6 @@ async def test_dropping_all_dead_letters_asks_first(open_polls, answer, left):
 
 
 async def test_a_pipe_gets_whole_ids_and_whole_sentences(open_polls, capsys):
-    from bridge.cli.commands import events, status  # noqa: PLC0415  beside the terminal
-
     await announce(open_polls.journal, FIRST)
     assert await open_polls.run(events, "events") == 0
     assert await open_polls.run(status, "status") == 0
