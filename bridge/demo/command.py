@@ -105,17 +105,25 @@ async def _play(directory: Path, speed: float) -> int:
             }
         )
         service = Service(cluster.bootstrap, DRAINING / speed, _tell, _note)
-        consuming = asyncio.create_task(service.run())
-        inviting = asyncio.create_task(_invite(directory / "state", file))
-        ending = asyncio.create_task(_say_when_done(simulator))
-        try:
-            return await run_bridge(load(file, {}), lambda: load(file, {}))
-        finally:
-            service.stop()
-            for task in (ending, inviting):
-                task.cancel()
-            await asyncio.gather(consuming, ending, inviting, return_exceptions=True)
-            print("\nStopped in order: polling first, then the sinks, then the journal.")
+        return await _perform(file, service, simulator)
+
+
+async def _perform(file: Path, service: Service, simulator: Simulator) -> int:
+    """Run the bridge, the service that reads from it, and what the demo says about them."""
+    config = load(file, {})
+    consuming = asyncio.create_task(service.run())
+    said = [
+        asyncio.create_task(_invite(file.parent / "state", file)),
+        asyncio.create_task(_say_when_done(simulator)),
+    ]
+    try:
+        return await run_bridge(config, lambda: load(file, {}))
+    finally:
+        service.stop()
+        for task in said:
+            task.cancel()
+        await asyncio.gather(consuming, *said, return_exceptions=True)
+        print("\nStopped in order: polling first, then the sinks, then the journal.")
 
 
 def _introduce(places: Mapping[str, str]) -> None:

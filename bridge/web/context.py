@@ -14,6 +14,7 @@ from bridge.web.access.sessions import Sessions
 from bridge.web.health.metrics import Readings
 from bridge.web.health.readiness import HealthView, Readiness, readiness
 from bridge.web.limits import Limiter
+from bridge.web.shared_reads import SharedReads
 from bridge.web.stream import Streams
 
 _READ_AGAIN = 1.0
@@ -27,6 +28,7 @@ class WebContext:
     runtime: Runtime
     streams: Streams = field(default_factory=Streams)
     limiter: Limiter = field(default_factory=Limiter)
+    reads: SharedReads = field(default_factory=SharedReads)
     sessions: Sessions = field(default_factory=Sessions)
     url: str | None = None
     """Where this machine reaches the console."""

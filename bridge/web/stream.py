@@ -4,7 +4,7 @@ import asyncio
 import json
 import re
 import sqlite3
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -127,8 +127,10 @@ class Streams:
                 del self._open[news]
 
 
-async def stream(request: web.Request, cursor: "Cursor", streams: Streams) -> web.StreamResponse:
-    """Stream until the reader leaves, the reader stops reading, or the bridge stops."""
+async def stream(
+    request: web.Request, cursor: "Cursor", streams: Streams, may: Callable[[], bool]
+) -> web.StreamResponse:
+    """Stream until the reader leaves, stops reading or *may* not read, or the bridge stops."""
     with streams.place(request, cursor.journal) as news:
         await cursor.begin(_text(request.headers.get("Last-Event-ID")))
         response = web.StreamResponse(headers=_HEADERS)
@@ -136,7 +138,7 @@ async def stream(request: web.Request, cursor: "Cursor", streams: Streams) -> we
         # A reader that left is not an error. One that does not read is dropped, and so are all
         # while the journal cannot be read. They may reconnect.
         with suppress(ConnectionError, TimeoutError, sqlite3.Error):
-            await _talk(request, response, cursor, streams, news)
+            await _talk(_Open(request, response, news, may), cursor, streams)
             return response
         if request.transport is not None:
             request.transport.abort()
@@ -148,26 +150,35 @@ def _text(header: str | None) -> str | None:
     return header and header.encode(errors="replace").decode()
 
 
-async def _talk(
-    request: web.Request,
-    response: web.StreamResponse,
-    cursor: "Cursor",
-    streams: Streams,
-    news: asyncio.Event,
-) -> None:
-    await response.write(b"retry: 2000\nevent: open\n%bdata: {}\n\n" % cursor.opening)
-    while not streams.closed and request.transport is not None:
-        news.clear()
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """One stream: its request, its response, what wakes it, and whether it may go on."""
+
+    request: web.Request
+    response: web.StreamResponse
+    news: asyncio.Event
+    may: Callable[[], bool]
+
+    @property
+    def goes_on(self) -> bool:
+        return self.request.transport is not None and self.may()
+
+
+async def _talk(one: _Open, cursor: "Cursor", streams: Streams) -> None:
+    opening = b"retry: 2000\nevent: open\n%bdata: {}\n\n" % cursor.opening
+    await one.response.write(opening)
+    while not streams.closed and one.goes_on:
+        one.news.clear()
         try:
             text = await cursor.next()
         except SetAside:
             continue
         text += b"".join(map(encode_stray, cursor.strays()))
-        if not text and not await _wait(news, streams.heartbeat):
+        if not text and not await _wait(one.news, streams.heartbeat):
             text = b":\n\n"
         if text:
             async with asyncio.timeout(streams.patience):
-                await response.write(text)
+                await one.response.write(text)
 
 
 async def _wait(news: asyncio.Event, seconds: float) -> bool:

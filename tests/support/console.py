@@ -1,7 +1,7 @@
 """The console of a real bridge, as somebody in front of a browser meets it."""
 
 import contextlib
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -62,13 +62,19 @@ async def watched(
     vms: Sequence[str] = ("vm-0",),
     tokens: Sequence[dict[str, Any]] = TOKENS,
     sinks: dict[str, Any] | None = None,
+    before: Callable[[Stage], Awaitable[None]] | None = None,
     **config: Any,
 ) -> AsyncGenerator[tuple[Stage, str]]:
-    """A bridge as a process of its own that has answered, and the address of its console."""
+    """A bridge as a process of its own that has answered, and the address of its console.
+
+    *before* runs when everything is there but the bridge.
+    """
     world = Scenario.model_validate({"vms": [{"name": name} for name in vms]})
     config["http"] = {"listen": "127.0.0.1:0", "tokens": list(tokens)}
     config["sinks"] = sinks or {"audit-trail": file_sink(folder, "audit-trail")}
-    async with stage(folder, world, **config) as at:
+    async with stage(folder, world, quick=True, **config) as at:
+        if before is not None:
+            await before(at)
         await at.start()
         await at.until_said("http.listening")
         await at.polled()

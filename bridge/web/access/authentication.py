@@ -123,6 +123,17 @@ class Authenticator:
                 return caller
         return None
 
+    def still_reads(self, request: web.Request, caller: Caller) -> bool:
+        """Whether the token or session of a long request has not ended since it began."""
+        if caller.by not in {"token", "session"}:
+            return True
+        if caller.by == "session":
+            now = self.session(request)
+        else:
+            presented = bearer(request.headers.get("Authorization")) or ""
+            now, _ = who(presented, self.context.runtime.config.http.tokens)
+        return now is not None and "read" in now.scopes
+
     async def log_in(self, request: web.Request, token: str | None, code: str | None) -> str:
         """The name of the token that a log-in proves; raises the problem document otherwise."""
         tokens = self.context.runtime.config.http.tokens

@@ -17,6 +17,8 @@ from bridge.journal.store import Store
 from bridge.journal.votes import counted_votes, votes_ever
 from bridge.policy.judge import Rules
 from bridge.runtime.runtime import Runtime
+from bridge.web.access.authentication import AUTHENTICATOR
+from bridge.web.access.middleware import CALLER
 from bridge.web.api import shapes
 from bridge.web.api.event_filter import EventFilter, flag, read_filter
 from bridge.web.context import CONTEXT
@@ -32,10 +34,14 @@ _Json = dict[str, Any]
 @routes.get("/api/v1/events")
 async def events(request: web.Request) -> web.Response:
     """Pending events, the most urgent first, then past ones, the latest first."""
-    runtime, asked = request.app[CONTEXT].runtime, read_filter(request.query)
-    reader = _Reader.of(runtime)
-    found, more = await runtime.journal.run(lambda store: reader.page(store, asked))
-    return web.json_response({"events": found, "next": None if more is None else str(more)})
+    context, asked = request.app[CONTEXT], read_filter(request.query)
+    reader = _Reader.of(context.runtime)
+
+    def read(store: Store) -> _Json:
+        found, more = reader.page(store, asked)
+        return {"events": found, "next": None if more is None else str(more)}
+
+    return await context.reads.answer(context.runtime.journal, asked, read)
 
 
 @routes.get("/api/v1/events/{eventId:[^/]+}")
@@ -153,4 +159,9 @@ async def open_stream(request: web.Request) -> web.StreamResponse:
     context = request.app[CONTEXT]
     refusals = context.runtime.status.refusals if flag(request.query, "strays") else None
     cursor = Cursor(context.runtime.journal, context.streams.batches, refusals)
-    return await stream(request, cursor, context.streams)
+    authenticator, caller = request.app.get(AUTHENTICATOR), CALLER.get()
+
+    def may() -> bool:
+        return authenticator is None or authenticator.still_reads(request, caller)
+
+    return await stream(request, cursor, context.streams, may)

@@ -5,20 +5,18 @@ from typing import Any
 
 from aiohttp import web
 
+from bridge.common import schemas
 from bridge.config import Config, ConfigError, differs
-from bridge.core.state import Tracked
 from bridge.drills.report import summary
-from bridge.journal import views
-from bridge.journal.cursors import Backlog, backlog
+from bridge.journal.cursors import Backlog
 from bridge.journal.drills import under_way
-from bridge.journal.store import Store
-from bridge.policy.drill import Drill
 from bridge.web.access.middleware import CALLER
 from bridge.web.api import bridge_shapes, shapes
 from bridge.web.context import CONTEXT, WebContext
 from bridge.web.problems import ProblemDetails
 
 routes = web.RouteTableDef()
+NOTHING = Backlog(0, None, 0, 0)
 _REJECTED = "The configuration file was not accepted, and nothing has changed"
 
 
@@ -40,14 +38,18 @@ async def index(request: web.Request) -> web.Response:
     return web.json_response(body)
 
 
+@routes.get("/api/v1/openapi.json")
+async def openapi(_: web.Request) -> web.Response:
+    return web.Response(text=schemas.read("openapi"), content_type="application/json")
+
+
 @routes.get("/api/v1/status")
 async def status(request: web.Request) -> web.Response:
+    """What the journal knows may be a second old, as in the metrics; the rest is current."""
     context = request.app[CONTEXT]
     runtime, caller = context.runtime, CALLER.get()
     config, now = runtime.config, runtime.clock.monotonic()
-    names = tuple(runtime.status.sinks)
-    pending, size, backlogs, drill = await runtime.journal.run(lambda store: _read(store, names))
-    rehearsed = sum(known.drill for known in pending.values())
+    readings, drill = await context.readings(), await runtime.journal.run(under_way)
     body = {
         "version": runtime.version,
         "startedAt": shapes.moment(context.started),
@@ -57,22 +59,20 @@ async def status(request: web.Request) -> web.Response:
         "access": bridge_shapes.access(config),
         "readiness": context.readiness().as_json(),
         "source": bridge_shapes.source(runtime.status.source, config.source, now),
-        "journal": bridge_shapes.journal(runtime.journal, config.journal, size, runtime.status),
-        "sinks": [shapes.sink(n, runtime.status.sinks[n], found) for n, found in backlogs.items()],
+        "journal": bridge_shapes.journal(
+            runtime.journal, config.journal, readings.size, runtime.status
+        ),
+        "sinks": [
+            shapes.sink(name, one, readings.backlogs.get(name, NOTHING))
+            for name, one in runtime.status.sinks.items()
+        ],
         "approvalSources": bridge_shapes.approval_sources(runtime.status.listeners, now),
         "approvals": bridge_shapes.approval_rules(config.approvals),
-        "pending": {"events": len(pending) - rehearsed, "drills": rehearsed},
+        "pending": {"events": readings.pending, "drills": int(drill is not None)},
         "drill": summary(drill) if drill else None,
         "configuration": await _configuration(context, config),
     }
     return web.json_response(body)
-
-
-def _read(
-    store: Store, sinks: tuple[str, ...]
-) -> tuple[dict[str, Tracked], int, dict[str, Backlog], Drill | None]:
-    backlogs = {name: backlog(store, name) for name in sinks}
-    return views.pending(store), views.size(store), backlogs, under_way(store)
 
 
 async def _configuration(context: WebContext, config: Config) -> dict[str, Any]:

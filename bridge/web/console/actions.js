@@ -100,6 +100,7 @@ export const ACTIONS = {
 
 /** @type {Record<string, Act>} */
 export const SUBMITS = {
+  filters: (_, desk) => desk.refresh(),
   "start-drill": async (element, desk) => {
     const fields = new FormData(/** @type {HTMLFormElement} */ (element));
     const said = (/** @type {string} */ name) => String(fields.get(name) ?? "").trim();

@@ -18,6 +18,7 @@ const TRANSITIONS = new Set(["scheduled", "updated", "started", "completed", "ca
  */
 export function eventCard(event, model, whole = false) {
   const own = model.status?.vm.name;
+  const level = whole ? "h2" : "h3";
   const title = `${event.eventType} of ${vms(event.resources, own)}`;
   const name = whole ? h("h1", {}, title) : h("h2", {}, h("a", { href: eventHref(event.eventId) }, title));
   return h(
@@ -31,7 +32,7 @@ export function eventCard(event, model, whole = false) {
       h("div", { class: "card-title" }, h("div", { class: "card-name" }, name, event.drill && drillBadge(), statusBadge(event.status)), h("p", { class: "muted" }, meaning(event.eventType))),
       when(event),
     ),
-    h("div", { class: "card-body" }, what(event, own), ready(event), heard(event)),
+    h("div", { class: "card-body" }, what(event, own, level), ready(event, level), heard(event, level)),
     press(event, model),
   );
 }
@@ -74,36 +75,74 @@ function expected(event) {
 /**
  * @param {ScheduledEvent} event
  * @param {string | null | undefined} own
+ * @param {string} level of the heading
  */
-function what(event, own) {
+function what(event, own, level) {
   return h(
     "section",
     {},
-    h("h3", {}, counted(event.resources.length, "VM"), " affected"),
+    h(level, { class: "section-title" }, counted(event.resources.length, "VM"), " affected"),
     h("div", { class: "card-list", tabindex: "0", role: "group", "aria-label": "What Azure does" }, vmList(event.resources, own), h("p", { class: "description break" }, event.description || "Azure gives no description.")),
     h("dl", { class: "facts" }, h("dt", {}, "Source"), h("dd", {}, event.eventSource ?? "–"), h("dt", {}, "Expected to last"), h("dd", {}, expected(event))),
   );
 }
 
-/** @param {EventDetail | ScheduledEvent} event */
-function ready(event) {
-  const votes = "votes" in event ? event.votes.filter((vote) => vote.life === event.life && vote.decision === "approve") : [];
+/**
+ * @param {EventDetail | ScheduledEvent} event
+ * @param {string} level
+ */
+function ready(event, level) {
   const judged = event.approvals;
-  const rows = [
-    ...(judged?.holds ?? []).map((hold) =>
-      h("li", { "data-key": `hold ${hold.approver} ${hold.resource}` }, h("span", { class: "mark wait" }, icon("hand"), h("span", {}, h("b", {}, hold.approver), " holds", hold.resource && ` for ${hold.resource}`)), h("span", { class: "side" }, "ends in ", countdown(hold.until))),
-    ),
-    ...(judged ? lacking(judged.missing, judged.require) : []).map((who) => h("li", { "data-key": `missing ${who}` }, h("span", { class: "mark wait" }, icon("clock"), h("span", {}, h("b", {}, who))), h("span", { class: "side" }, "not ready"))),
-    ...votes.map((vote) =>
-      h("li", { "data-key": `vote ${vote.approver} ${vote.resource}` }, h("span", { class: "mark ok" }, icon("check"), h("span", {}, h("b", {}, vote.approver), vote.resource && ` for ${vote.resource}`, vote.reason && h("span", { class: "muted" }, `: ${vote.reason}`))), h("span", { class: "side" }, moment(vote.at))),
-    ),
-  ];
+  const rows = [...seats(event), ...(judged?.holds ?? []).map((hold) => heldBy(hold))];
   return h(
     "section",
     {},
-    h("h3", {}, verdict(event)),
+    h(level, { class: "section-title" }, verdict(event)),
     h("ul", { class: "card-list rows", tabindex: "0", "aria-label": "Votes" }, rows.length > 0 ? rows : h("li", { class: "muted" }, event.pending ? "Votes will appear here." : "Nobody voted.")),
     h("p", { class: "foot muted" }, judged ? `${policy(judged.require)}.` : "\u00A0", judged?.dryRun && " Dry run: Azure is never told."),
+  );
+}
+
+/**
+ * Who has to be ready and who is, in an order that stays when votes come.
+ * @param {EventDetail | ScheduledEvent} event
+ */
+function seats(event) {
+  const judged = event.approvals;
+  const votes = "votes" in event ? event.votes.filter((vote) => vote.life === event.life && vote.decision === "approve") : [];
+  if (judged === null) return votes.map((vote) => seat(vote.approver, vote));
+  const each = judged.require === "each-resource";
+  const missing = new Set(judged.missing);
+  const names = each ? event.resources : [...judged.have, ...judged.missing];
+  return names.map((name) => {
+    if (missing.has(name)) return seat(each ? name : lacking(name), undefined, true);
+    return seat(name, votes.find((vote) => (each ? vote.resource === name : vote.approver === name)) ?? votes[0]);
+  });
+}
+
+/**
+ * @param {string} name
+ * @param {import("./shapes.js").Vote | undefined} vote
+ * @param {boolean} [missing]
+ */
+function seat(name, vote, missing = false) {
+  const by = vote === undefined ? "" : `${vote.approver === name ? "" : ` by ${vote.approver}`}${vote.reason ? `: ${vote.reason}` : ""}`;
+  return h(
+    "li",
+    { "data-key": `seat ${name}` },
+    h("span", { class: `mark ${missing ? "wait" : "ok"}` }, icon(missing ? "clock" : "check"), h("span", {}, h("b", {}, name), h("span", { class: "muted" }, by))),
+    h("span", { class: "side" }, missing ? "not ready" : vote ? moment(vote.at) : "ready"),
+  );
+}
+
+/** @param {import("./shapes.js").Hold} hold */
+function heldBy(hold) {
+  const why = `${hold.resource ? ` for ${hold.resource}` : ""}${hold.reason ? `: ${hold.reason}` : ""}`;
+  return h(
+    "li",
+    { "data-key": `hold ${hold.approver} ${hold.resource}` },
+    h("span", { class: "mark wait" }, icon("hand"), h("span", {}, h("b", {}, hold.approver), " holds", h("span", { class: "muted" }, why))),
+    h("span", { class: "side" }, "ends in ", countdown(hold.until)),
   );
 }
 
@@ -119,8 +158,11 @@ function verdict(event) {
   return badge("wait", icon("clock"), `${counted(judged.missing.length, "approval")} missing`);
 }
 
-/** @param {EventDetail | ScheduledEvent} event */
-function heard(event) {
+/**
+ * @param {EventDetail | ScheduledEvent} event
+ * @param {string} level
+ */
+function heard(event, level) {
   const last = "history" in event ? event.history.findLast((row) => TRANSITIONS.has(shortType(row.cloudevent.type))) : undefined;
   const rows = last?.deliveries ?? [];
   const wanted = rows.filter((one) => !["filtered", "before", "own", "overtaken"].includes(one.outcome));
@@ -131,12 +173,12 @@ function heard(event) {
   return h(
     "section",
     {},
-    h("h3", {}, last === undefined ? "Who knows" : badge(wanted.length === 0 ? "" : tone, icon(tone === "ok" ? "check" : tone === "bad" ? "cross" : "clock"), words)),
+    h(level, { class: "section-title" }, last === undefined ? "Who knows" : badge(wanted.length === 0 ? "" : tone, icon(tone === "ok" ? "check" : tone === "bad" ? "cross" : "clock"), words)),
     h(
       "ul",
       { class: "card-list rows", tabindex: "0", "aria-label": "Sinks" },
       last === undefined && h("li", { class: "muted" }, "Deliveries will appear here."),
-      rows.map((one) => h("li", { "data-key": one.sink, title: one.error }, deliveryWords(one.outcome, " to ", h("b", {}, one.sink)), h("span", { class: "side" }, late(one, last?.cloudevent.time)))),
+      rows.map((one) => h("li", { "data-key": one.sink }, deliveryWords(one.outcome, one.sink, one.outcome === "delivered" ? "" : one.error), h("span", { class: "side" }, late(one, last?.cloudevent.time)))),
     ),
     h("p", { class: "foot muted" }, last ? `About: ${shortType(last.cloudevent.type)}, ` : "\u00A0", last && moment(last.cloudevent.time)),
   );

@@ -38,7 +38,10 @@ export function open(content, acts) {
   const news = byId("dialog-news");
   if (news.textContent !== (content.news ?? "")) news.textContent = content.news ?? "";
   dialog.classList.toggle("wide", content.wide ?? false);
-  if (!dialog.open) dialog.showModal();
+  if (dialog.open) return;
+  dialog.showModal();
+  // Not on what cannot be undone: a key that was still down must not confirm it.
+  byId("dialog-buttons").querySelector("button")?.focus();
 }
 
 export function close() {
@@ -59,7 +62,6 @@ export function whenClosed(deed) {
  */
 export function deedButton(deed, look, words, disabled = false) {
   const made = button("deed", { deed }, look, words);
-  made.setAttribute("data-key", deed);
   if (disabled) made.setAttribute("disabled", "");
   return made;
 }

@@ -1,7 +1,7 @@
 /** The page Drill: start a rehearsal, watch it, and read its report. */
 import * as api from "./api.js";
 import { h } from "./dom.js";
-import { badge, button, deliveryWords, drillBadge, empty, eventHref, note, panel, statusBadge, table } from "./parts.js";
+import { badge, button, deliveryWords, drillBadge, empty, vacant, eventHref, note, panel, statusBadge, table } from "./parts.js";
 import { countdown, duration, moment } from "./time.js";
 import { counted, vms } from "./words.js";
 
@@ -91,7 +91,7 @@ function report(one, model) {
         h("dl", { class: "pairs" }, h("dt", {}, "Started by"), h("dd", {}, one.begunBy, " at ", moment(one.begunAt)), h("dt", {}, "Approve by"), h("dd", {}, moment(one.approveBy), one.status === "Scheduled" && h("span", { class: "muted" }, " (in ", countdown(one.approveBy), ")")), h("dt", {}, "Not before"), h("dd", {}, moment(one.notBefore)), h("dt", {}, "Over"), h("dd", {}, moment(one.endedAt))),
       ),
     ),
-    panel("Who heard of it", table("Sinks", ["Sink", "Announcement", "#After", "#Attempts", "Error"], one.sinks.map((sink) => ({ key: sink.sink, cells: [h("span", { class: "cell-stack" }, h("b", {}, sink.sink), !sink.required && h("span", { class: "muted small" }, "best effort")), deliveryWords(sink.outcome), duration(sink.seconds), String(sink.attempts), h("span", { class: "clamp", title: sink.error }, sink.error ?? "–")] })))),
+    panel("Who heard of it", table("Sinks", ["Sink", "Announcement", "#After", "#Attempts", "Error"], one.sinks.map((sink) => ({ key: sink.sink, cells: [h("span", { class: "cell-stack" }, h("b", {}, sink.sink), !sink.required && h("span", { class: "muted small" }, "best effort")), deliveryWords(sink.outcome, ""), duration(sink.seconds), String(sink.attempts), h("span", { class: "clamp", title: sink.error }, sink.error ?? "–")] })))),
     voters(one),
   );
 }
@@ -109,5 +109,5 @@ function voters(one) {
   const silent = one.approvals.silent.map((name) => ({ key: `silent ${name}`, cells: [h("b", { class: "break" }, name), badge("", "silent"), "–", "–", "–"] }));
   const rows = [...cast, ...refused, ...silent];
   const missing = one.approvals.satisfied ? "" : h("p", { class: "more-row muted" }, `${counted(one.approvals.missing.length, "approval")} missing: ${one.approvals.missing.join(", ")}`);
-  return panel("Who approved", rows.length > 0 ? table("Votes", ["Approver", "Vote", "For", "#At", "#Before the deadline"], rows) : empty("user", "Nobody has voted yet", "Votes appear here as they come."), missing);
+  return panel("Who approved", rows.length > 0 ? table("Votes", ["Approver", "Vote", "For", "#At", "#Before the deadline"], rows) : vacant("user", "Nobody has voted yet", "Votes appear here as they come."), missing);
 }

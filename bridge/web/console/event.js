@@ -2,7 +2,7 @@
 import * as api from "./api.js";
 import { eventCard } from "./card.js";
 import { h } from "./dom.js";
-import { badge, deliveryWords, empty, panel, table } from "./parts.js";
+import { badge, deliveryWords, empty, vacant, panel, table } from "./parts.js";
 import { duration, moment } from "./time.js";
 import { timeline } from "./timeline.js";
 import { counted, shortType } from "./words.js";
@@ -57,7 +57,7 @@ function votes(event) {
       moment(vote.at),
     ],
   }));
-  return panel("Votes", rows.length > 0 ? table("Votes", ["Approver", "Vote", "For", "Reason", "Via", "#At"], rows) : empty("user", "Nobody has voted", "Votes appear here as they come, from the console, the command line, Kafka or MQTT."));
+  return panel("Votes", rows.length > 0 ? table("Votes", ["Approver", "Vote", "For", "Reason", "Via", "#At"], rows) : vacant("user", "Nobody has voted", "Votes appear here as they come, from the console, the command line, Kafka or MQTT."));
 }
 
 /** @param {EventDetail} event */
@@ -101,10 +101,16 @@ function step(row, before) {
       "div",
       {},
       h("div", {}, h("span", { class: "step-name" }, name), about && h("span", { class: "muted break" }, ` · ${about}`)),
-      h("div", { class: "sent" }, deliveries.map((one) => deliveryWords(one.outcome, ` to ${one.sink}`, one.attempts > 1 ? ` (${counted(one.attempts, "attempt")})` : "", one.error && one.outcome !== "delivered" ? h("span", { class: "muted break" }, `: ${one.error}`) : ""))),
+      h("div", { class: "sent" }, deliveries.map((one) => deliveryWords(one.outcome, one.sink, effort(one)))),
       h("details", {}, h("summary", {}, "CloudEvent"), h("pre", { class: "json", tabindex: "0" }, JSON.stringify(cloudevent, null, 2))),
     ),
   );
+}
+
+/** @param {import("./shapes.js").Delivery} one */
+function effort(one) {
+  const tries = one.attempts > 1 ? counted(one.attempts, "attempt") : "";
+  return [tries, one.outcome === "delivered" ? "" : one.error, one.note].filter(Boolean).join(", ");
 }
 
 /** @param {Record<string, any>} data */

@@ -1,7 +1,7 @@
 /** The page Health: source, journal, configuration, sinks, dead letters and approval sources. */
 import * as api from "./api.js";
 import { h } from "./dom.js";
-import { badge, button, empty, eventHref, panel, stateBadge, table } from "./parts.js";
+import { badge, button, eventHref, panel, stateBadge, table, vacant } from "./parts.js";
 import { duration, elapsed, moment } from "./time.js";
 import { bytes, counted, shortType } from "./words.js";
 
@@ -42,7 +42,7 @@ function view(model) {
  * @param {import("./dom.js").Child[]} inside
  */
 function tile(title, state, ...inside) {
-  return h("section", { class: "panel tile", "data-key": title }, h("header", {}, h("h2", {}, title), state), ...inside);
+  return h("section", { class: "panel tile", "data-key": title }, h("div", { class: "tile-head" }, h("h2", {}, title), state), ...inside);
 }
 
 /** @param {[string, import("./dom.js").Child][]} rows */
@@ -58,7 +58,7 @@ function source({ source: one }) {
   return tile(
     "Metadata service",
     stateBadge(one.state),
-    h("p", { class: "tile-large" }, one.lastGoodAgeSeconds === null ? "never" : duration(Math.round(one.lastGoodAgeSeconds * 10) / 10), h("small", {}, one.lastGoodAgeSeconds === null ? " had a good answer" : " since the last good answer")),
+    h("p", { class: "tile-large" }, age(one.lastGoodAgeSeconds), h("small", {}, one.lastGoodAgeSeconds === null ? " had a good answer" : " since the last good answer")),
     h("p", { class: `why ${one.problem ? "bad" : "muted"}`, title: why }, why || "Every answer can be used."),
     pairs(
       ["Address", h("span", { class: "mono", title: one.endpoint }, one.endpoint ?? "looking for it")],
@@ -67,6 +67,12 @@ function source({ source: one }) {
       ["Clock differs by", h("span", { class: one.clockSkewed ? "bad" : "" }, one.clockSkewSeconds === null ? "not known" : duration(one.clockSkewSeconds))],
     ),
   );
+}
+
+/** @param {number | null} seconds */
+function age(seconds) {
+  if (seconds === null) return "never";
+  return seconds < 1 ? "under 1 s" : duration(Math.round(seconds));
 }
 
 /** @param {Status} status */
@@ -142,7 +148,7 @@ function letters(all, operates) {
       h("span", { class: "cell-actions" }, button("view-letter", { id: one.id }, "slim", "View"), operates && button("replay-letter", { id: one.id }, "slim", "Replay"), operates && button("drop-letter", { id: one.id, sink: one.sink }, "slim", "Drop…")),
     ],
   }));
-  const inside = rows.length > 0 ? table("Dead letters", ["Sink", "CloudEvent", "Reason", "#Attempts", "#Last attempt", ""], rows) : empty("letter", "No dead letters", "A CloudEvent that a sink refuses for good appears here. You can look at it, send it again, or drop it.");
+  const inside = rows.length > 0 ? table("Dead letters", ["Sink", "CloudEvent", "Reason", "#Attempts", "#Last attempt", ""], rows) : vacant("letter", "No dead letters", "A CloudEvent that a sink refuses for good appears here. You can look at it, send it again, or drop it.");
   const more = all.length > MOST ? h("p", { class: "more-row muted" }, `${counted(all.length - MOST, "more", "more")} in `, h("code", {}, "seb dead-letters list")) : "";
   return panel("Dead letters", inside, more);
 }
@@ -161,5 +167,5 @@ function approvalSources(status) {
       h("span", { class: "clamp", title: one.error }, one.error ?? "–"),
     ],
   }));
-  return panel("Approval sources", rows.length > 0 ? table("Approval sources", ["Source", "State", "#Received", "#Behind", "#Last sign of life", "Last error"], rows) : empty("user", "No approval source is configured", "Votes come from this console, the command line and the API. Topics of Kafka and MQTT under approvals.from appear here."));
+  return panel("Approval sources", rows.length > 0 ? table("Approval sources", ["Source", "State", "#Received", "#Behind", "#Last sign of life", "Last error"], rows) : vacant("user", "No approval source is configured", "Votes come from this console, the command line and the API. Topics of Kafka and MQTT under approvals.from appear here."));
 }

@@ -71,7 +71,7 @@ function view(model) {
       { class: "panel", "aria-label": "Events" },
       h(
         "form",
-        { class: "filters", role: "search", "aria-label": "Filter events" },
+        { class: "filters", role: "search", "aria-label": "Filter events", "data-submit": "filters" },
         choice("type", "Type", [["", "All types"], ...["Freeze", "Reboot", "Redeploy", "Preempt", "Terminate"].map((one) => /** @type {[string, string]} */ ([one, one]))]),
         h("div", {}, h("label", { for: "filter-vm" }, "VM"), h("input", { id: "filter-vm", name: "vm", "data-change": "filter", autocomplete: "off", placeholder: own ?? "name", value: filters["vm"] })),
         choice("outcome", "Outcome", [["", "All outcomes"], ["completed", "Completed"], ["canceled", "No longer announced"], ["open", "Still open"]]),

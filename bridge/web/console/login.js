@@ -57,7 +57,7 @@ export function askForToken(done) {
 export function loginPage() {
   return h(
     "div",
-    { class: "login" },
+    { class: "login", "data-key": "login" },
     h("div", { class: "panel" }, h("h1", {}, "Log in to see this bridge"), h("p", { class: "muted" }, "This bridge shows its events, votes and sinks only to those who have a token."), h("div", {}, button("log-in", {}, "first", "Log in with a token"))),
   );
 }

@@ -22,6 +22,8 @@ const state = {
   status: null,
   /** @type {import("./shapes.js").Session} */
   session: { caller: null, access: { tokens: false, certificates: false, votes: false } },
+  /** Whether the session above is an answer. */
+  known: false,
   trouble: "",
   /** Which page the answers under way are for. */
   visit: 0,
@@ -31,10 +33,10 @@ const state = {
 
 function render() {
   const { page, params, data, status, session, trouble } = state;
-  showAccount(session);
+  if (state.known) showAccount(session);
   showReadiness(status, trouble);
   showTitle(page.title, status);
-  if (session.caller === null) show(byId("main"), trouble === "" ? loginPage() : null);
+  if (session.caller === null) show(byId("main"), state.known ? loginPage() : null);
   else show(byId("main"), page.view({ data, status, session, params }));
 }
 
@@ -61,7 +63,7 @@ async function refresh() {
 async function load() {
   const { page, params, visit } = state;
   try {
-    if (state.session.caller === null) state.session = await api.session();
+    if (state.session.caller === null) Object.assign(state, { session: await api.session(), known: true });
     if (state.session.caller !== null) {
       const [status, data] = await Promise.all([api.status(), page.load(params)]);
       if (visit !== state.visit) {
@@ -94,6 +96,7 @@ async function enter() {
   state.status = null;
   state.data = null;
   await refresh();
+  byId("main").focus({ preventScroll: true });
 }
 
 function visit() {

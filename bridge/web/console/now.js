@@ -2,13 +2,16 @@
 import * as api from "./api.js";
 import { eventCard } from "./card.js";
 import { h } from "./dom.js";
-import { empty } from "./parts.js";
+import { icon } from "./icons.js";
+import { drillBadge, empty, eventHref, panel, statusBadge } from "./parts.js";
 import { countdown, elapsed, moment } from "./time.js";
 import { counted, vms } from "./words.js";
 
 /** @typedef {import("./shapes.js").EventDetail} EventDetail */
 /** @typedef {import("./shapes.js").ScheduledEvent} ScheduledEvent */
 /** @typedef {import("./shapes.js").Model} Model */
+
+/** @typedef {{cards: (EventDetail | ScheduledEvent)[], lately: ScheduledEvent[], next: ScheduledEvent | null}} Loaded */
 
 /** How many events are shown with their deliveries and votes. */
 const MOST = 12;
@@ -25,6 +28,7 @@ function enter() {
   order = [];
 }
 
+/** @returns {Promise<Loaded>} */
 async function load() {
   const { events } = await api.events({ pending: "true" });
   const pending = new Set(events.map((one) => one.eventId));
@@ -35,20 +39,21 @@ async function load() {
   const known = new Map(detailed.filter((one) => one !== null).map((one) => [one.eventId, one]));
   const all = new Map(events.map((one) => [one.eventId, one]));
   const cards = order.map((id) => known.get(id) ?? all.get(id)).filter((one) => one !== undefined);
-  return { cards, next: events.find((one) => one.status === "Scheduled" && !one.drill) ?? events[0] ?? null };
+  const lately = cards.length > 0 ? [] : (await api.events({ pending: "false", limit: "5" })).events;
+  return { cards, lately, next: events.find((one) => one.status === "Scheduled" && !one.drill) ?? events[0] ?? null };
 }
 
 /** @param {Model} model */
 function view(model) {
-  /** @type {{cards: (EventDetail | ScheduledEvent)[], next: ScheduledEvent | null} | null} */
+  /** @type {Loaded | null} */
   const data = model.data;
   if (data === null) return h("div", { class: "page" }, h("div", { class: "page-head" }, h("div", {}, h("h1", {}, "Now"), h("p", {}, "Loading…"))));
-  const cards = data.cards.length > 0 ? data.cards.map((one) => eventCard(one, model)) : [quiet(model)];
+  const cards = data.cards.length > 0 ? data.cards.map((one) => eventCard(one, model)) : [quiet(model), recent(data.lately, model)];
   return h("div", { class: "page" }, head(data, model), h("div", { class: "cards" }, cards));
 }
 
 /**
- * @param {{cards: (EventDetail | ScheduledEvent)[], next: ScheduledEvent | null}} data
+ * @param {Loaded} data
  * @param {Model} model
  */
 function head(data, model) {
@@ -65,9 +70,22 @@ function head(data, model) {
 function next(event, model) {
   const own = model.status?.vm.name;
   if (event === null) return `Azure has announced nothing for ${own ?? "this VM"}.`;
-  const what = h("a", { href: `#/events/${event.eventId}` }, `${event.drill ? "Drill: " : ""}${event.eventType} of ${vms(event.resources, own)}`);
+  const what = h("a", { href: eventHref(event.eventId) }, `${event.drill ? "Drill: " : ""}${event.eventType} of ${vms(event.resources, own)}`);
   if (event.status === "Started") return h("span", {}, what, " is under way", event.times.started && h("span", {}, " for ", elapsed(event.times.started)));
   return h("span", {}, "Next: ", what, event.notBefore && h("span", {}, " in ", h("b", {}, countdown(event.notBefore))));
+}
+
+/**
+ * @param {ScheduledEvent[]} events
+ * @param {Model} model
+ */
+function recent(events, model) {
+  if (events.length === 0) return "";
+  const own = model.status?.vm.name;
+  const items = events.map((one) =>
+    h("li", { "data-key": one.eventId }, h("span", { class: "mark muted" }, icon(one.eventType), h("span", {}, h("a", { href: eventHref(one.eventId) }, `${one.eventType} of ${vms(one.resources, own)}`))), one.drill && drillBadge(), statusBadge(one.status), h("span", { class: "side" }, moment(one.lastChange))),
+  );
+  return panel("Recent events", h("ul", { class: "inside rows" }, items));
 }
 
 /** @param {Model} model */

@@ -31,11 +31,13 @@ export function stateBadge(state) {
 
 /**
  * @param {string} outcome
- * @param {Child[]} more
+ * @param {string} sink may be empty
+ * @param {string | null} [more]
  */
-export function deliveryWords(outcome, ...more) {
+export function deliveryWords(outcome, sink, more = "") {
   const [name, tone, word] = delivery(outcome);
-  return h("span", { class: `mark ${tone}` }, icon(name), h("span", {}, word, ...more));
+  const words = sink === "" ? [word] : [h("b", {}, sink), h("span", { class: "muted" }, ` ${word}${more ? `: ${more}` : ""}`)];
+  return h("span", { class: `mark ${tone}` }, icon(name), h("span", {}, ...words));
 }
 
 /**
@@ -57,6 +59,16 @@ export function vmList(resources, own) {
  */
 export function empty(picture, title, ...words) {
   return h("div", { class: "empty" }, icon(picture), h("b", {}, title), h("p", {}, ...words));
+}
+
+/**
+ * An empty state in one line, for a panel among others.
+ * @param {string} picture
+ * @param {string} title
+ * @param {Child[]} words
+ */
+export function vacant(picture, title, ...words) {
+  return h("div", { class: "empty slim" }, icon(picture), h("b", {}, title), h("p", {}, ...words));
 }
 
 /**
@@ -112,7 +124,7 @@ export function table(caption, heads, rows) {
  */
 export function button(action, on, look, ...words) {
   const data = Object.fromEntries(Object.entries(on).map(([name, value]) => [`data-${name}`, value]));
-  return h("button", { type: "button", class: `button ${look}`.trim(), "data-action": action, ...data }, ...words);
+  return h("button", { type: "button", class: `button ${look}`.trim(), "data-action": action, "data-key": [action, ...Object.values(on)].join(" "), ...data }, ...words);
 }
 
 /** @param {string} id */

@@ -30,7 +30,7 @@ export function showTitle(title, status) {
   const count = (status?.pending.events ?? 0) + (status?.pending.drills ?? 0);
   document.title = `${count > 0 ? `(${count}) ` : ""}${title} · ${status?.vm.name ?? "Scheduled Events"}`;
   const badge = byId("pending-count");
-  badge.hidden = count === 0;
+  badge.classList.toggle("none", count === 0);
   badge.textContent = String(count);
   badge.setAttribute("aria-label", `${count} pending`);
   if (status?.vm.name) byId("vm").textContent = [status.vm.name, status.vm.location].filter(Boolean).join(" · ");

@@ -18,6 +18,7 @@ export function timeline(event) {
   const x = (/** @type {number} */ time) => `${Math.min(100, Math.max(0, ((time - begin) / (end - begin)) * 100)).toFixed(2)}%`;
   const width = (/** @type {number} */ from, /** @type {number} */ to) => `${Math.max(0.3, (Math.max(0, to - from) / (end - begin)) * 100).toFixed(2)}%`;
   const turn = started ? Date.parse(started) : last;
+  const late = turn - begin > (end - begin) * 0.75;
   const sentence = description(event, begin, turn, last);
   return h(
     "figure",
@@ -28,12 +29,12 @@ export function timeline(event) {
       s("rect", { class: "rail", x: 0, y: 46, width: "100%", height: 20, rx: 6 }),
       s("rect", { class: "phase", x: 0, y: 46, width: width(begin, Math.min(turn, started || ended ? turn : now())), height: 20, rx: 6 }),
       started && s("rect", { class: "phase running", x: x(turn), y: 46, width: width(turn, last), height: 20, rx: 6 }),
-      event.notBefore && limit <= end && s("line", { class: "limit", x1: x(limit), x2: x(limit), y1: 30, y2: 82 }),
+      event.notBefore && limit <= end && s("line", { class: "limit", x1: x(limit), x2: x(limit), y1: 30, y2: 74 }),
       event.notBefore && limit <= end && s("text", { x: x(limit), y: 24, "text-anchor": limit - begin > (end - begin) / 2 ? "end" : "start" }, "not before"),
       rows.map((row) => dot(row.cloudevent, x)),
       s("text", { class: "strong", x: 0, y: 24 }, "announced"),
       s("text", { x: 0, y: 88 }, started || ended ? `${duration((turn - begin) / 1000)} until it ${started ? "started" : "ended"}` : `announced ${duration((now() - begin) / 1000)} ago`),
-      started && s("text", { class: "strong", x: "100%", y: 88, "text-anchor": "end" }, `ran ${duration((last - turn) / 1000)}`),
+      started && s("text", { class: "strong", x: x(late ? last : turn), y: 88, "text-anchor": late ? "end" : "start" }, `${ended ? "ran" : "running for"} ${duration((last - turn) / 1000)}`),
       legend(rows),
     ),
   );

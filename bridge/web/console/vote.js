@@ -4,7 +4,7 @@ import { close, deedButton, isOpen, open } from "./dialog.js";
 import { h } from "./dom.js";
 import { note, vmList } from "./parts.js";
 import { countdown, duration, moment } from "./time.js";
-import { counted, meaning, sameVm, vms } from "./words.js";
+import { meaning, sameVm, vms } from "./words.js";
 
 /** @typedef {import("./shapes.js").ScheduledEvent} ScheduledEvent */
 /** @typedef {import("./shapes.js").Decision} Decision */
@@ -85,7 +85,7 @@ function buttons(now, what) {
 function label(now) {
   if (now.stage === "sending") return "Sending…";
   if (now.decision !== "approve") return VERBS[now.decision];
-  return `Approve for ${counted(now.shown.resources.length, "VM")}`;
+  return "Approve";
 }
 
 /** @param {string} what */
@@ -129,7 +129,7 @@ function consequence(now, list, time) {
   if (now.decision === "release") {
     return [h("p", {}, "This ends your own hold. If the votes are then enough, Azure is told to go ahead, and starts the event on all of these VMs:"), list];
   }
-  const start = drill ? "In a real event, Azure would start at once on all of these VMs. A drill never reaches Azure." : "When the votes are enough, Azure is told to start, and does not wait any longer. One approval releases all of these VMs together:";
+  const start = drill ? "In a real event, Azure would start at once on all of these VMs. A drill never reaches Azure." : affected.length > 1 ? "When the votes are enough, Azure is told to start, and does not wait any longer. That releases all of these VMs together:" : "When the votes are enough, Azure is told to start, and does not wait any longer. That releases this VM:";
   return [h("p", {}, start), list, h("p", { class: "muted" }, "Without approval, it starts at ", ...time, ".")];
 }
 

@@ -116,13 +116,11 @@ export function shortType(type) {
 }
 
 /**
- * `Scheduled events in which Azure tells …` needs a word for who is missing.
- * @param {string[]} missing
- * @param {string} require
+ * Who is missing, where that is not the name of an approver or a VM.
+ * @param {string} missing
  */
-export function lacking(missing, require) {
-  if (missing.length === 1 && missing[0] === "any") return ["one approval, from anyone who may vote"];
-  return require.startsWith("count") ? missing.map((one) => `${one} approvals`.replace("more approvals", "more")) : missing;
+export function lacking(missing) {
+  return missing === "any" ? "One approval, from anyone who may vote" : missing;
 }
 
 /** @param {string} require */

@@ -13,6 +13,7 @@ def schemas(tmp_path, monkeypatch):
     for number in (1, 2, 10):
         (beside / f"audit.v{number}.schema.json").write_text(json.dumps({"version": number}))
     (beside / "asyncapi.yaml").write_text("asyncapi: 3.0.0\n")
+    (beside / "openapi.json").write_text("{}")
     (beside / "ids.v1.json").write_text("[]")
     return inside, beside
 
@@ -22,8 +23,8 @@ def test_the_schemas_of_this_tree_are_found():
     assert contract.schema("config")["$id"] == "urn:scheduled-events-bridge:schema:config:v1"
 
 
-def test_only_schemas_and_the_asyncapi_document_have_names(schemas):
-    assert contract.names() == ["asyncapi", "audit.v1", "audit.v10", "audit.v2"]
+def test_only_schemas_and_the_two_api_documents_have_names(schemas):
+    assert contract.names() == ["asyncapi", "audit.v1", "audit.v10", "audit.v2", "openapi"]
     assert contract.read("asyncapi") == "asyncapi: 3.0.0\n"
 
 

@@ -243,5 +243,17 @@ async def test_a_proxy_is_told_not_to_keep_a_stream(running):
         assert answer.headers["X-Accel-Buffering"] == "no"
 
 
+async def test_a_stream_ends_with_the_token_of_its_reader(tmp_path, limits):
+    async with bridge(config(tmp_path, tokens=["one", "two"])) as running:
+        side, url = running.http, f"{running.http.base}/api/v1/stream"
+        async with side.session.get(url, headers={"Authorization": "Bearer one"}) as answer:
+            http = config(tmp_path, tokens=["three", "two"]).http
+            running.runtime.configure(running.runtime.config.model_copy(update={"http": http}))
+            assert await Reader(answer).ended()
+        async with side.session.get(url, headers={"Authorization": "Bearer two"}) as answer:
+            await record(running, 1)
+            assert await Reader(answer).next()
+
+
 async def test_asking_for_strays_is_yes_or_no(running):
     assert (await running.http.ask("GET", "/api/v1/stream?strays=perhaps"))[0] == 400

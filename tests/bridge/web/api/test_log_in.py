@@ -1,5 +1,6 @@
 """The console's log-in, and everything that must not pass for one."""
 
+import asyncio
 from http.cookies import SimpleCookie
 
 import pytest
@@ -185,6 +186,16 @@ async def test_a_stream_takes_the_key_in_its_address(browser):
         assert answer.status == 200
     async with side.session.get(url) as answer:
         assert answer.status == 401
+
+
+async def test_a_stream_ends_when_its_reader_logs_out(guarded, browser):
+    url = f"{browser.base}/api/v1/stream?key={browser.key}"
+    async with browser.side.session.get(url, headers={"Cookie": browser.cookie}) as answer:
+        await browser.ask("DELETE", PATH)
+        guarded.journal.announce()
+        async with asyncio.timeout(20):
+            while await answer.content.readline():
+                pass
 
 
 async def test_a_code_from_the_control_socket_logs_in_once(guarded):
