@@ -23,6 +23,8 @@ from bridge.runtime.status import Status
 log = logging.getLogger(__name__)
 
 HEAD_START = 1.0
+DRAIN_REPORT = 2.0
+"""Seconds between two lines about what is left while the bridge stops."""
 MOST_FILES = 65536
 
 
@@ -91,7 +93,7 @@ class App:
             await engine.configure_sinks()
             await tidy(self.runtime)
             good = await engine.once()
-            left = await engine.stop(self.runtime.config.stop_grace)
+            left = await self._drained(engine)
         if left:
             log.warning("bridge.undelivered", extra={"left": left})
         return 0 if good and not left else 1
@@ -136,5 +138,20 @@ class App:
         log.info("bridge.stopping", extra={"grace": self.runtime.config.stop_grace})
         for task in helpers:
             task.cancel()
-        left = await engine.stop(self.runtime.config.stop_grace)
+        left = await self._drained(engine)
         log.info("bridge.stopped", extra={"undelivered": left})
+
+    async def _drained(self, engine: Engine) -> int:
+        """Stop the engine, with lines about its progress; return how much was not delivered."""
+        progress = asyncio.create_task(_report(engine))
+        try:
+            return await engine.stop(self.runtime.config.stop_grace)
+        finally:
+            progress.cancel()
+
+
+async def _report(engine: Engine) -> None:
+    """Log what the sinks have left to deliver, so that nobody kills a bridge that is busy."""
+    while left := await engine.workers.waiting():
+        log.info("bridge.draining", extra={"left": left})
+        await asyncio.sleep(DRAIN_REPORT)

@@ -5,14 +5,17 @@ import gc
 import importlib
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from types import ModuleType
+
+from bridge.cli.parser import Parser, command_first
 
 COMMANDS = {
     "run": ("bridge.cli.commands.run", "run the bridge: poll, and deliver to every sink"),
     "check": ("bridge.cli.commands.check", "validate the configuration and print what it will do"),
     "demo": ("bridge.demo.command", "run the whole loop on this machine: no account, no broker"),
     "simulate": ("bridge.simulator.command", "simulate the metadata service, including its faults"),
+    "status": ("bridge.cli.commands.status", "show the whole bridge on one screen"),
     "events": ("bridge.cli.commands.events", "list pending and past scheduled events"),
     "watch": ("bridge.cli.commands.watch", "show CloudEvents live, as they are recorded"),
     "approve": ("bridge.cli.commands.approve", "approve a scheduled event"),
@@ -27,7 +30,13 @@ COMMANDS = {
         "bridge.cli.commands.dead_letters",
         "list, replay or drop what a sink refused for good",
     ),
+    "reload": (
+        "bridge.cli.commands.reload",
+        "have the bridge read its configuration again, and say what has changed",
+    ),
     "health": ("bridge.cli.commands.health", "exit with 0 if the bridge is alive, else with 1"),
+    "keygen": ("bridge.cli.commands.keygen", "create a key with which an approver signs votes"),
+    "completion": ("bridge.cli.commands.completion", "print the completion script of a shell"),
     "schema": ("bridge.cli.commands.schema", "print a JSON Schema or the AsyncAPI document"),
 }
 
@@ -54,27 +63,29 @@ def _chosen(arguments: Sequence[str]) -> tuple[argparse.Namespace, ModuleType]:
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     gc.disable()
     try:
-        name = next((word for word in arguments if not word.startswith("-")), None)
-        listed = arguments[:1] if arguments[:1] == [name] and name in COMMANDS else COMMANDS
-        args = _parser(name, listed).parse_args(arguments)
+        words = command_first(arguments, COMMANDS.keys())
+        name = words[0] if words and words[0] in COMMANDS else None
+        args = build_parser((name,) if name else COMMANDS, (name,)).parse_args(words)
         return args, importlib.import_module(COMMANDS[args.command][0])
     finally:
         gc.freeze()
         gc.enable()
 
 
-def _parser(chosen: str | None, listed: Iterable[str]) -> argparse.ArgumentParser:
-    """Import only the chosen command for its options; the others contribute a line of help.
+def build_parser(listed: Iterable[str], complete: Collection[str | None]) -> Parser:
+    """Import only *complete* commands for their options; the others contribute a line of help.
 
     Only the *listed* ones are read. No help or error of a command names another one.
     """
-    parser = argparse.ArgumentParser(prog="seb", description=_about(), allow_abbrev=False)
+    parser = Parser(prog="seb", description=_about())
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(
+        dest="command", required=True, metavar="COMMAND", title="commands"
+    )
     for name in listed:
         module, text = COMMANDS[name]
-        command = commands.add_parser(name, help=text, description=text, allow_abbrev=False)
-        if name == chosen:
+        command = commands.add_parser(name, help=text, description=text)
+        if name in complete:
             importlib.import_module(module).add_arguments(command)
     return parser
 

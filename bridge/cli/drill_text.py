@@ -1,10 +1,10 @@
 """The report of a drill as text, and the lines printed while it runs; pure."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from bridge.cli.text import clock, pairs, printable, table, yes_no
+from bridge.cli.text import clock, pairs, printable, table, wrapped, yes_no
 from bridge.drills.report import span
 from bridge.policy.require import ANY_APPROVER
 
@@ -46,21 +46,33 @@ def _after(sink: Report) -> str:
     return "" if sink["seconds"] is None else f" after {span(sink['seconds'])}"
 
 
-def told(report: Report) -> str:
+def told(report: Report, width: int | None = None) -> str:
     """The whole report; the last line is the verdict."""
     approvals = report["approvals"]
     parts = [
-        _head(report),
-        table(_SINKS, map(_sink, report["sinks"])) if report["sinks"] else "There are no sinks.\n",
-        table(_VOTES, map(_vote, approvals["votes"])) if approvals["votes"] else "Nobody voted.\n",
-        table(_REFUSED, map(_refusal, approvals["refused"])) if approvals["refused"] else "",
+        _head(report, width),
+        _rows(_SINKS, map(_sink, report["sinks"]), width, notes=True) or "There are no sinks.\n",
+        _rows(_VOTES, map(_vote, approvals["votes"]), width) or "Nobody voted.\n",
+        _rows(_REFUSED, map(_refusal, approvals["refused"]), width, notes=True),
         _missing(approvals),
-        f"{printable(_azure(report['azure']))}\n{printable(report['verdict'])}\n",
+        wrapped(printable(_azure(report["azure"])), width)
+        + wrapped(printable(report["verdict"]), width),
     ]
     return "\n".join(part for part in parts if part)
 
 
-def _head(report: Report) -> str:
+def _rows(
+    heads: Sequence[str],
+    rows: Iterable[tuple[object, ...]],
+    width: int | None,
+    *,
+    notes: bool = False,
+) -> str:
+    found = list(rows)
+    return table(heads, found, width, notes=notes) if found else ""
+
+
+def _head(report: Report, width: int | None) -> str:
     now = datetime.now(UTC)
     times = (
         ("begun", report["begunAt"]),
@@ -78,7 +90,8 @@ def _head(report: Report) -> str:
             ("policy", report["approvals"]["policy"]),
             *((name, clock(at, now)) for name, at in times),
             ("now", report["status"]),
-        )
+        ),
+        width,
     )
 
 

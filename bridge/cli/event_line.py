@@ -42,7 +42,7 @@ class EventText:
         )
         cells = [printable(part).ljust(width) for part, width in zip(parts, _WIDTHS, strict=True)]
         text = "  ".join((*cells, self.remark(now))).rstrip()
-        paint = self._paint() if color else ""
+        paint = self.paint() if color else ""
         return f"{paint}{text}{_PLAIN if paint else ''}\n"
 
     def remark(self, now: datetime) -> str:
@@ -52,7 +52,15 @@ class EventText:
         told = (drill, stray, *self._remarks(now))
         return "; ".join(printable(one).rstrip(".") for one in told if one)
 
-    def _paint(self) -> str:
+    def brief(self, now: datetime) -> str:
+        """The same for a narrow terminal: a short id, and no type of event."""
+        data = self.cloudevent["data"]
+        when, subject = _time(self.cloudevent["time"], now), printable(data.get("eventId"))[:8]
+        cells = when.ljust(9), short(self.cloudevent).ljust(17), subject.ljust(8)
+        return "  ".join((*cells, self.remark(now))).rstrip()
+
+    def paint(self) -> str:
+        """The color of its severity, as a terminal takes it; empty for none."""
         severity = self.cloudevent.get("severitynumber", 0)
         if severity >= _ALARMING:
             return _RED

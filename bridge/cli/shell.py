@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from bridge.cli import client
 from bridge.cli.location import Location, read_location
-from bridge.cli.text import printable
+from bridge.cli.text import columns, printable, wrapped
 from bridge.config import ConfigError
 
 FAILED = 1
@@ -106,4 +106,4 @@ def tell(text: str) -> None:
 
 
 def complain(sentence: str) -> None:
-    sys.stderr.write(f"seb: {printable(sentence)}\n")
+    sys.stderr.write(wrapped(f"seb: {printable(sentence)}", columns(sys.stderr)))

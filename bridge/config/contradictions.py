@@ -15,6 +15,7 @@ from bridge.policy.allow import Allow, named
 from bridge.policy.require import Approvers, Count
 from bridge.policy.votes import AUTO, CONTROL, HTTP, SINK, is_reserved
 
+SHORTEST_TOKEN = 16
 _NO_USER = (
     "On the control socket, only signed votes count: no entry allows a user of this machine. "
     "For root, add {approver: uid 0, via: control}."
@@ -89,6 +90,25 @@ def warnings(config: Config) -> Iterator[str]:
 def without_operate(http: HttpSettings) -> list[TokenSettings]:
     """Tokens that may change something, but only by voting."""
     return [one for one in http.tokens if "approve" in one.scopes and "operate" not in one.scopes]
+
+
+def weak_tokens(http: HttpSettings) -> Iterator[str]:
+    """Tokens that nobody can use, and those that somebody could guess."""
+    for number, token in enumerate(http.tokens):
+        try:
+            length = len(token.token.get())
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or "it is not text"
+            yield (
+                f"http.tokens[{number}]: {token.token.file} cannot be read ({why}); until it can, "
+                f"nobody can use the token {token.name}."
+            )
+            continue
+        if length < SHORTEST_TOKEN:
+            yield (
+                f"http.tokens[{number}]: the token {token.name} has fewer than {SHORTEST_TOKEN} "
+                f"characters, so it could be guessed; openssl rand -hex 32 makes a good one."
+            )
 
 
 def _unsatisfiable(config: Config) -> Iterator[str]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from bridge import platform
 from bridge.common.fields import write_duration
 from bridge.config.approvals import ApprovalsSettings
-from bridge.config.contradictions import warnings
+from bridge.config.contradictions import warnings, weak_tokens
 from bridge.config.models import Config, HttpSettings, SourceSettings
 from bridge.plugins import SinkSettings
 from bridge.policy.allow import Allow
@@ -25,20 +25,19 @@ _LEADER = {
 }
 
 
-def describe(config: Config) -> list[str]:
-    """One sentence for each thing that the bridge does, after the warnings."""
-    return [
-        *(f"Warning: {sentence}" for sentence in warnings(config)),
-        f"Configured by {config.file}." if config.file else "No configuration file: all defaults.",
-        *_source(config.source),
-        *_cloudevents(config),
-        *(_sink(name, sink) for name, sink in config.sinks.items()),
-        *_approvals(config.approvals, config.http),
-        *_journal(config),
-        *_http(config.http),
-        _control(config.control_group),
-        f"On shutdown, sinks get {write_duration(config.stop_grace)} to drain.",
-    ]
+def describe(config: Config) -> dict[str, list[str]]:
+    """Sentences by subject, the warnings first: one for each thing that the bridge does."""
+    return {
+        "warnings": [*warnings(config), *weak_tokens(config.http)],
+        "source": [*_source(config.source), *_cloudevents(config)],
+        "sinks": [
+            *(_sink(name, sink) for name, sink in config.sinks.items()),
+            f"On shutdown, sinks get {write_duration(config.stop_grace)} to drain.",
+        ],
+        "approvals": list(_approvals(config.approvals, config.http)),
+        "HTTP": [*_http(config.http), _control(config.control_group)],
+        "journal": list(_journal(config)),
+    }
 
 
 def _source(source: SourceSettings) -> Iterator[str]:

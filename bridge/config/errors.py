@@ -1,13 +1,16 @@
 """Configuration errors as sentences: file, line, key, problem, and what is allowed."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
 from bridge.common.fields import parse_duration, write_duration
 from bridge.config.syntax import KeyPath
 from bridge.plugins import Misconfigured
+
+if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
 
 _SAID = {
     "string_type": "must be text; put it in quotes",
@@ -125,14 +128,33 @@ def _text(item: Any, model: type[BaseModel], given: Any) -> str:
         case "extra_forbidden":
             return unknown(str(item["loc"][-1]), _keys([model], item["loc"][:-1]))
         case "missing":
-            return "is missing"
+            return f"is missing{_allowed(model, item['loc'])}"
         case "value_error":
             return str(context["error"])
         case "literal_error":
             wrong = f"{given!r} is not allowed; it " if isinstance(given, str | int | float) else ""
-            return f"{wrong}must be {context['expected']}"
+            return f"{wrong}must be {context['expected']}{_meaning(model, item['loc'])}"
         case kind:
             return _limit(kind, given, context) or _other(kind, given, item["msg"])
+
+
+def _allowed(model: type[BaseModel], loc: KeyPath) -> str:
+    """The words to choose from, if the key takes one of a few."""
+    for field in _fields([model], loc):
+        if get_origin(field.annotation) is Literal:
+            words = " or ".join(map(str, get_args(field.annotation)))
+            return f"; write {words}{_meaning(model, loc)}"
+    return ""
+
+
+def _meaning(model: type[BaseModel], loc: KeyPath) -> str:
+    """What the words mean, where the key explains each of them."""
+    for field in _fields([model], loc):
+        words = get_args(field.annotation)
+        said = field.description or ""
+        if words and all(f"{word}: " in said for word in words):
+            return f" ({said})"
+    return ""
 
 
 def _limit(kind: str, given: object, context: Mapping[str, Any]) -> str | None:
@@ -161,11 +183,22 @@ def _amount(given: object, limit: float) -> str:
 
 def _keys(models: list[type[BaseModel]], loc: KeyPath) -> set[str]:
     """The keys allowed at *loc*, in any branch of the unions along it."""
+    models = _inside(models, loc)
+    return {field.alias or name for model in models for name, field in model.model_fields.items()}
+
+
+def _fields(models: list[type[BaseModel]], loc: KeyPath) -> list["FieldInfo"]:
+    """The key at *loc*, in each branch that has it."""
+    inside, name = _inside(models, loc[:-1]), str(loc[-1])
+    return [model.model_fields[name] for model in inside if name in model.model_fields]
+
+
+def _inside(models: list[type[BaseModel]], loc: KeyPath) -> list[type[BaseModel]]:
     for part in loc:
         fields = [model.model_fields[part] for model in models if part in model.model_fields]
         if fields:
             models = [inner for field in fields for inner in _models(field.annotation)]
-    return {field.alias or name for model in models for name, field in model.model_fields.items()}
+    return models
 
 
 def _models(annotation: Any) -> list[type[BaseModel]]:

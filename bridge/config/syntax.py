@@ -19,6 +19,7 @@ _CONSTANTS = {
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
+_BARE_VARIABLE = re.compile(r"[{\[,:][^\"'#]*\$\{\w+\}")
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]{0,17})")
 _FLOAT = re.compile(r"[-+]?(0|[1-9][0-9]{0,17})(\.[0-9]{1,18})?([eE][-+]?[0-9]{1,2})?")
 
@@ -57,6 +58,10 @@ def _explained(error: Any, text: str) -> MalformedYaml:
     mark = error.problem_mark
     number = mark.line if mark else 0
     line = text.splitlines()[number : number + 1]
+    first = error.context_mark.line if error.context_mark else number
+    if any(_BARE_VARIABLE.search(one) for one in text.splitlines()[first : number + 1]):
+        why = 'inside { } or [ ], a variable needs quotes: write "${NAME}"'
+        return MalformedYaml(number + 1, f"is not YAML: {why}")
     if line and "\t" in line[0][: len(line[0]) - len(line[0].lstrip())]:
         return MalformedYaml(number + 1, "is indented with a tab; use spaces")
     return MalformedYaml(number + 1 if mark else None, f"is not YAML: {error.problem}")

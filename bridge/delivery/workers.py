@@ -74,10 +74,13 @@ class SinkWorkers:
             async with asyncio.timeout(grace), asyncio.TaskGroup() as draining:
                 for worker in self._workers.values():
                     draining.create_task(worker.dispatcher.drained())
-        return sum([await self._waiting(name) for name in self._workers])
+        return sum((await self.waiting()).values())
 
-    async def _waiting(self, name: str) -> int:
-        return (await self.journal.run(lambda store: backlog(store, name))).waiting
+    async def waiting(self) -> dict[str, int]:
+        """How many deliveries each sink has left; sinks with none are left out."""
+        names = list(self._workers)
+        found = await self.journal.run(lambda store: {one: backlog(store, one) for one in names})
+        return {name: one.waiting for name, one in found.items() if one.waiting}
 
     async def stop(self) -> None:
         for worker in self._workers.values():

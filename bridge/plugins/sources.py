@@ -51,7 +51,8 @@ class ApprovalSettings(Settings):
 
     type: str
     trust: Literal["transport", "signed"] = Field(
-        description="transport: the broker's access control decides who may publish"
+        description="transport: the broker's access control decides who may publish; "
+        "signed: each vote needs a signature by a key in approvals.allow"
     )
 
     def describe(self) -> str:

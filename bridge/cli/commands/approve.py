@@ -1,30 +1,33 @@
 """`seb approve`, `seb hold` and `seb release`: vote as the local user, or with a signing key."""
 
 import argparse
+import re
 import time
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from bridge.cli.client import RequestRefused
 from bridge.cli.shell import FAILED, USAGE, Ask, add_connection, complain, talk, tell
-from bridge.cli.text import as_json
+from bridge.cli.text import as_json, columns
 from bridge.cli.voting.ballot import (
     Ballot,
     Choice,
     PendingEvent,
     ballots,
     find,
-    nearest,
+    nearest_id,
     open_here,
     unseen,
 )
 from bridge.cli.voting.cast import VoteMessage, Voting
-from bridge.cli.voting.result import VoteResult, lines, unknown
+from bridge.cli.voting.result import VoteResult, lines, too_short, unknown
 from bridge.cli.voting.signer import Signer
 from bridge.common.fields import parse_duration
 from bridge.policy.message import MalformedApproval, read
 
 _LONGEST_WAIT = 600.0
+_SHORT_ID = re.compile(r"[0-9A-Fa-f]{6,8}(?:-[0-9A-Fa-f-]{0,26})?")
+"""The beginning of an id as Azure writes them."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -89,6 +92,9 @@ def _signer(args: argparse.Namespace) -> Signer | None:
         raise ValueError(
             "--print does not contact a bridge: give it EVENT_IDs, without --url or --json"
         )
+    short = [one for one in args.event_ids if _SHORT_ID.fullmatch(one)]
+    if args.print and short:
+        raise ValueError(f"--print cannot look up {short[0]}: give the whole EventId")
     if args.sign_with is None and args.print:
         raise ValueError(
             "--print needs --sign-with FILE: only a signature can prove who you are there"
@@ -131,7 +137,12 @@ async def _plan(
     if args.all:
         return list(ballots(pending, choice, vm)), []
     found, strange = find(args.event_ids, events)
-    said = [unknown(one, choice.decision, nearest(one, pending)) for one in strange]
+    said = [
+        too_short(one, choice.decision, several)
+        if several
+        else unknown(one, choice.decision, nearest_id(one, pending))
+        for one, several in strange.items()
+    ]
     return list(ballots(found, choice, vm)), said
 
 
@@ -150,6 +161,6 @@ def _tell(verdicts: Sequence[VoteResult], args: argparse.Namespace) -> None:
     if args.json:
         tell(as_json({"outcomes": [one.as_json() for one in verdicts]}))
     elif verdicts:
-        tell(lines(verdicts, datetime.now(UTC)))
+        tell(lines(verdicts, datetime.now(UTC), columns()))
     else:
         tell("No scheduled event can be approved here.\n")

@@ -4,15 +4,17 @@ import argparse
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from pydantic import BaseModel
 
+from bridge.cli.shell import BAD_CONFIGURATION, FAILED, USAGE, complain, tell
+from bridge.cli.text import as_json, columns, printable, wrapped
 from bridge.common.fields import Secret
 from bridge.common.supervise import attempt
-from bridge.config import Config, ConfigError, load
+from bridge.config import Config, ConfigError, fingerprint, load
 from bridge.config.describe import describe
 from bridge.core.model import Instance
 from bridge.metadata.answers import SourceProblem
@@ -35,33 +37,94 @@ _PATIENCE = 15.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "file", nargs="?", type=Path, metavar="FILE", help="the configuration; the same as -c FILE"
+    )
     parser.add_argument("-c", "--config", type=Path, metavar="FILE", help="the configuration")
     parser.add_argument(
         "--connect",
         action="store_true",
         help="also connect to the endpoint, every sink and every approval source",
     )
+    shown = parser.add_mutually_exclusive_group()
+    shown.add_argument("--json", action="store_true", help="print one JSON object")
+    shown.add_argument("--quiet", action="store_true", help="print only what is wrong")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print sentences. Return 78 if the file is invalid, 1 if something cannot be reached."""
+    if args.file is not None and args.config is not None:
+        complain("Give the file once: FILE or -c FILE.")
+        return USAGE
+    file = args.file or args.config
     try:
-        config = load(args.config, os.environ)
+        config = load(file, os.environ)
     except ConfigError as error:
+        return _invalid(error, args)
+    if args.json:
+        return asyncio.run(_as_json(config, connect=args.connect))
+    said = describe(config)
+    tell(_faults(said) if args.quiet else _text(config, said, columns()))
+    return asyncio.run(_connect(config, quiet=args.quiet)) if args.connect else 0
+
+
+def _invalid(error: ConfigError, args: argparse.Namespace) -> int:
+    if args.json:
+        tell(as_json({"valid": False, "problems": list(error.problems)}))
+    else:
         for problem in error.problems:
-            print(f"seb: {problem}", file=sys.stderr)
-        return 78
-    for sentence in describe(config):
-        print(sentence)
-    return asyncio.run(_connect(config)) if args.connect else 0
+            complain(problem)
+    return BAD_CONFIGURATION
 
 
-async def _connect(config: Config) -> int:
+def _text(config: Config, said: Mapping[str, Sequence[str]], width: int | None) -> str:
+    """The verdict, and the sentences under a heading for each subject."""
+    what = f"{config.file} is valid" if config.file else "No configuration file: all defaults"
+    count = len(said["warnings"])
+    with_ = f", with {count} warning{'' if count == 1 else 's'}" if count else ""
+    text = wrapped(printable(f"{what}{with_}."), width)
+    for subject, sentences in said.items():
+        if sentences:
+            text += f"\n{subject[0].upper()}{subject[1:]}\n"
+            text += "".join(_bullet(one, width) for one in sentences)
+    return text
+
+
+def _bullet(sentence: str, width: int | None) -> str:
+    return f"- {wrapped(printable(sentence), width, indent=2)[2:]}"
+
+
+def _faults(said: Mapping[str, Sequence[str]]) -> str:
+    return "".join(f"Warning: {printable(one)}\n" for one in said["warnings"])
+
+
+async def _as_json(config: Config, *, connect: bool) -> int:
+    proved = [one async for one in _prove(config)] if connect else []
+    tell(
+        as_json(
+            {
+                "valid": True,
+                "file": str(config.file) if config.file else None,
+                "sha256": fingerprint(config),
+                "problems": [],
+                **{subject.lower(): said for subject, said in describe(config).items()},
+                "connections": [{"ok": good, "detail": said} for good, said in proved],
+            }
+        )
+    )
+    return 0 if all(good for good, _ in proved) else FAILED
+
+
+async def _connect(config: Config, *, quiet: bool) -> int:
     failed = False
+    if not quiet:
+        tell("\nConnections\n")
     async for good, sentence in _prove(config):
-        print(f"{'ok    ' if good else 'FAILED'}  {sentence}")
+        if not good or not quiet:
+            tell(f"{'ok    ' if good else 'FAILED'}  {printable(sentence)}\n")
+            sys.stdout.flush()
         failed = failed or not good
-    return 1 if failed else 0
+    return FAILED if failed else 0
 
 
 async def _prove(config: Config) -> AsyncIterator[tuple[bool, str]]:

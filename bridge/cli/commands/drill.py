@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from bridge.cli.client import RequestRefused, Unreachable
 from bridge.cli.drill_text import begun, news, told
 from bridge.cli.shell import FAILED, USAGE, Ask, add_connection, complain, talk, tell
-from bridge.cli.text import as_json
+from bridge.cli.text import as_json, columns
 from bridge.drills.plan import NOTICE, Plan, complaint
 
 PATH = "/api/v1/drills"
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
         report = await _stop(ask) if plan is None else await _rehearse(ask, plan, quiet=args.json)
         if report is None:
             return FAILED
-        tell(as_json(report) if args.json else told(report))
+        tell(as_json(report) if args.json else told(report, columns()))
         return 0 if report["passed"] or args.stop else FAILED
 
     return talk(args, conversation)

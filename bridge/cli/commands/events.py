@@ -6,11 +6,25 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
+from bridge.cli.client import RequestRefused
 from bridge.cli.event_line import EventText
+from bridge.cli.ids import ambiguous, matches, shortened
 from bridge.cli.shell import Ask, add_connection, talk, tell
-from bridge.cli.text import as_json, clock, names, pairs, printable, table, yes_no
+from bridge.cli.text import (
+    as_json,
+    clock,
+    columns,
+    names,
+    pairs,
+    printable,
+    table,
+    wrapped,
+    yes_no,
+)
 from bridge.cli.voting.prompt import Asking, is_interactive
+from bridge.core.cloudevent import short_type
 
+PATH = "/api/v1/events"
 _HEADS = ("EVENT ID", "TYPE", "STATUS", "NOT BEFORE", "THIS VM", "RESOURCES")
 _VOTES = ("APPROVER", "FOR", "SAID", "AT", "VERIFIED", "VIA", "REASON")
 
@@ -34,12 +48,14 @@ def run(args: argparse.Namespace) -> int:
 
     async def conversation(ask: Ask) -> int:
         now = datetime.now(UTC)
+        width = columns()
         if args.event_id is not None:
-            found = await ask("GET", f"/api/v1/events/{quote(args.event_id, safe='')}")
-            tell(as_json(found) if args.json else one(found, now))
+            found = await _find(ask, args.event_id)
+            tell(as_json(found) if args.json else one(found, now, width))
             return 0
-        found = await ask("GET", "/api/v1/events" + ("?pending=true" if args.pending else ""))
-        tell(as_json(found) if args.json else many(found["events"], now, pending=args.pending))
+        found = await ask("GET", PATH + ("?pending=true" if args.pending else ""))
+        listed = found["events"]
+        tell(as_json(found) if args.json else many(listed, now, width, pending=args.pending))
         shown.extend(found["events"])
         return 0
 
@@ -48,10 +64,35 @@ def run(args: argparse.Namespace) -> int:
     return Asking(args).each(shown) or code if asks else code
 
 
-def many(events: list[dict[str, Any]], now: datetime, *, pending: bool) -> str:
+async def _find(ask: Ask, given: str) -> dict[str, Any]:
+    """The event with this id, else the only one whose id begins like this."""
+    try:
+        return dict(await ask("GET", f"{PATH}/{quote(given, safe='')}"))
+    except RequestRefused as error:
+        if error.status != 404:
+            raise
+        found = matches(given, (await ask("GET", PATH))["events"])
+        if len(found) > 1:
+            raise RequestRefused(404, f"{ambiguous(given, found)}.") from None
+        if not found:
+            raise
+    return dict(await ask("GET", found[0]["href"]))
+
+
+def many(
+    events: list[dict[str, Any]], now: datetime, width: int | None = None, *, pending: bool
+) -> str:
+    """A table; a terminal of this *width* gets short ids, and the first of several names."""
     if not events:
         return f"There are no {'pending ' if pending else ''}scheduled events.\n"
-    return table(_HEADS, (_row(event, now) for event in events))
+    if width is None:
+        return table(_HEADS, (_row(event, now) for event in events))
+    short = shortened(event["eventId"] for event in events)
+    rows = (
+        (short[event["eventId"]], *_row(event, now)[1:-1], names(event["resources"], 1))
+        for event in events
+    )
+    return table(_HEADS, rows, width)
 
 
 def _row(event: dict[str, Any], now: datetime) -> tuple[str, ...]:
@@ -70,7 +111,7 @@ def _status(event: dict[str, Any]) -> str:
     return f"{event['status']} ({', '.join(marks)})" if marks else str(event["status"])
 
 
-def one(event: dict[str, Any], now: datetime) -> str:
+def one(event: dict[str, Any], now: datetime, width: int | None = None) -> str:
     head = pairs(
         (
             ("event", event["eventId"]),
@@ -82,10 +123,11 @@ def one(event: dict[str, Any], now: datetime) -> str:
             ("resources", ", ".join(event["resources"])),
             ("announced by", event["eventSource"]),
             ("description", event["description"]),
-        )
+        ),
+        width,
     )
-    votes = f"\n{table(_VOTES, (_vote(vote, now) for vote in event['votes']))}"
-    story = "".join(line for row in event["history"] for line in _told(row, now))
+    votes = f"\n{table(_VOTES, (_vote(vote, now) for vote in event['votes']), width, notes=True)}"
+    story = "".join(line for row in event["history"] for line in _told(row, now, width))
     return head + (votes if event["votes"] else "") + story
 
 
@@ -101,12 +143,14 @@ def _vote(vote: dict[str, Any], now: datetime) -> tuple[object, ...]:
     )
 
 
-def _told(row: dict[str, Any], now: datetime) -> Iterator[str]:
+def _told(row: dict[str, Any], now: datetime, width: int | None) -> Iterator[str]:
     """A CloudEvent, with its content and its delivery to each sink below."""
     event = row["cloudevent"]
-    yield f"\n{clock(event['time'], now)}  {printable(event['type'])}  {printable(event['id'])}\n"
-    yield f"    {EventText(event).remark(now)}\n"
+    kind = short_type(str(event["type"])) if width else event["type"]
+    yield f"\n{clock(event['time'], now)}  {printable(kind)}  {printable(event['id'])}\n"
+    yield wrapped(EventText(event).remark(now), width, indent=4)
     for delivery in row["deliveries"]:
         error = f": {delivery['error']}" if delivery["error"] else ""
         tries = f" at attempt {delivery['attempts']}" if delivery["attempts"] > 1 else ""
-        yield f"    {printable(delivery['sink'] + ' ' + delivery['outcome'] + tries + error)}\n"
+        said = delivery["sink"] + " " + delivery["outcome"] + tries + error
+        yield wrapped(printable(said), width, indent=4)

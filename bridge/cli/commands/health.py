@@ -2,20 +2,29 @@
 
 import argparse
 
-from bridge.cli.shell import Ask, add_connection, talk, tell
+from bridge.cli.client import RequestRefused
+from bridge.cli.shell import FAILED, Ask, add_connection, talk, tell
+from bridge.cli.text import as_json
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_connection(parser)
     parser.add_argument("--ready", action="store_true", help="also check that it is ready")
+    parser.add_argument("--json", action="store_true", help="print JSON as the probe returns it")
 
 
 def run(args: argparse.Namespace) -> int:
     """Return 0 if the bridge is healthy; the control socket needs neither a token nor TLS."""
 
     async def conversation(ask: Ask) -> int:
-        await ask("GET", "/readyz" if args.ready else "/livez")
-        tell("ready\n" if args.ready else "alive\n")
+        try:
+            answer = await ask("GET", "/readyz" if args.ready else "/livez")
+        except RequestRefused as error:
+            if not (args.json and error.problem):
+                raise
+            tell(as_json(error.problem))
+            return FAILED
+        tell(as_json(answer) if args.json else "ready\n" if args.ready else "alive\n")
         return 0
 
     return talk(args, conversation)

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
+from bridge.cli.ids import matches
+from bridge.cli.parser import nearest
 from bridge.policy.message import MOST_EVENTS
 from bridge.policy.votes import Decision
 
@@ -64,23 +65,19 @@ def open_here(events: Iterable[PendingEvent], resource: str | None = None) -> li
 
 def find(
     given: Sequence[str], events: Sequence[PendingEvent]
-) -> tuple[list[PendingEvent], list[str]]:
-    """The events with these ids, and the ids without an event; case does not matter.
+) -> tuple[list[PendingEvent], dict[str, list[PendingEvent]]]:
+    """The events with these ids, or with ids that begin like this.
 
-    An unusual EventId may also be given as the hash under which it is published.
+    Also the ids that do not name one event, each with the events that it may mean.
     """
-    known = {event["href"].rpartition("/")[2].casefold(): event for event in events}
-    known |= {event["eventId"].casefold(): event for event in events}
-    meant = [known[one.casefold()] for one in given if one.casefold() in known]
-    found = {event["eventId"]: event for event in meant}
-    return list(found.values()), [one for one in given if one.casefold() not in known]
+    meant = {one: matches(one, events) for one in given}
+    found = {each[0]["eventId"]: each[0] for each in meant.values() if len(each) == 1}
+    return list(found.values()), {one: each for one, each in meant.items() if len(each) != 1}
 
 
-def nearest(given: str, events: Iterable[PendingEvent]) -> str | None:
+def nearest_id(given: str, events: Iterable[PendingEvent]) -> str | None:
     """The pending event whose id is closest to a mistyped one."""
-    pending = {event["eventId"].casefold(): event["eventId"] for event in events}
-    close = get_close_matches(given.casefold(), pending, n=1)
-    return pending[close[0]] if close else None
+    return nearest(given, [event["eventId"] for event in events])
 
 
 def ballots(events: Sequence[PendingEvent], choice: Choice, vm: str | None) -> Iterator[Ballot]:

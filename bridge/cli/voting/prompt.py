@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 
+from bridge.cli.ids import shortened
 from bridge.cli.shell import FAILED, Ask, talk, tell
-from bridge.cli.text import clock, names, printable
+from bridge.cli.text import clock, columns, names, printable
 from bridge.cli.voting.ballot import Choice, PendingEvent, ballots, find, open_here, spoken_for
 from bridge.cli.voting.cast import Voting
 from bridge.cli.voting.result import lines
@@ -60,7 +61,8 @@ class Asking:
         about = f"{kind} of {names(event['resources'])}, not before {when}"
         vm = spoken_for(event, _CHOICE, self._vm)
         spoken = f" for {vm}" if vm else ""
-        return printable(f"{event['eventId']}: {about}. Approve{spoken}? y/N ")
+        short = shortened([event["eventId"]])[event["eventId"]]
+        return f"{printable(f'{short}: {about}.')}\n{printable(f'Approve{spoken}? y/N ')}"
 
     async def _approve(self, shown: PendingEvent, ask: Ask) -> int:
         """A yes is valid for what was shown: if the event has changed, ask again."""
@@ -72,5 +74,5 @@ class Asking:
             return 0
         [ballot] = ballots([shown], _CHOICE, self._vm)
         verdicts = await Voting(ask).cast(ballot)
-        tell(lines(verdicts, datetime.now(UTC)))
+        tell(lines(verdicts, datetime.now(UTC), columns()))
         return FAILED if any(one.bad for one in verdicts) else 0

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from bridge.cli.text import clock, printable
+from bridge.cli.ids import ambiguous, shortened
+from bridge.cli.text import clock, hanging, printable
 from bridge.cli.voting.ballot import Ballot
 from bridge.core.cloudevent import short_type
 from bridge.policy.require import ANY_APPROVER
@@ -89,6 +90,12 @@ def unknown(event_id: str, decision: str, near: str | None) -> VoteResult:
     return VoteResult(event_id, "refused", decision, reason="unknown-event", detail=detail)
 
 
+def too_short(event_id: str, decision: str, several: Sequence[Mapping[str, Any]]) -> VoteResult:
+    """The result for the beginning of several ids: it is not sent."""
+    detail = ambiguous(event_id, several)
+    return VoteResult(event_id, "refused", decision, reason="ambiguous-id", detail=detail)
+
+
 def heard(verdict: VoteResult, cloudevent: Mapping[str, Any]) -> VoteResult:
     """The result after one more CloudEvent; most CloudEvents do not change it."""
     data, kind = cloudevent["data"], short(cloudevent)
@@ -143,9 +150,13 @@ def short(cloudevent: Mapping[str, Any]) -> str:
     return short_type(str(cloudevent["type"]))
 
 
-def lines(verdicts: Iterable[VoteResult], now: datetime) -> str:
+def lines(verdicts: Sequence[VoteResult], now: datetime, width: int | None = None) -> str:
+    """One line for each; on a terminal of this *width* with short ids, and continued below."""
+    ids = [one.event_id for one in verdicts]
+    shown = shortened(ids) if width else dict(zip(ids, ids, strict=True))
     return "".join(
-        f"{printable(one.event_id)}  {printable(_sentence(one, now))}\n" for one in verdicts
+        hanging(printable(shown[one.event_id]), printable(_sentence(one, now)), width)
+        for one in verdicts
     )
 
 

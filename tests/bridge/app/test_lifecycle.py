@@ -134,6 +134,8 @@ async def test_a_dead_sink_delays_a_stop_by_at_most_the_grace(place, monkeypatch
     assert 0.25 < time.monotonic() - began < 5
     (said,) = [r for r in caplog.records if r.message == "bridge.stopped"]
     assert said.undelivered >= 1
+    (before,) = [r for r in caplog.records if r.message == "bridge.draining"]
+    assert 1 <= sum(before.left.values()) <= said.undelivered
 
 
 async def test_a_silent_source_does_not_keep_the_rest_from_starting(place, simulator, monkeypatch):

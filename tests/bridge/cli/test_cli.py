@@ -71,7 +71,7 @@ def test_an_unknown_command_is_a_usage_error(capsys):
 
 @pytest.mark.parametrize(
     "words",
-    [("run", "--onc"), ("run", "extra"), ("run", "-c"), ("--vers",), ("--once", "run")],
+    [("run", "--onc"), ("run", "extra"), ("run", "-c"), ("--vers",), ("--onc", "run")],
     ids=" ".join,
 )
 def test_an_unknown_option_is_a_usage_error(capsys, words):

@@ -1,7 +1,7 @@
 import pytest
 from support.config_text import MTLS, TAIL_SOURCE, WHSEC, approvals
 
-from bridge.config.contradictions import warnings, without_operate
+from bridge.config.contradictions import warnings, weak_tokens, without_operate
 from bridge.config.describe import describe
 
 
@@ -176,7 +176,8 @@ def test_check_names_the_tokens_that_may_vote_but_not_operate(read):
 
 def test_warnings_come_before_everything_else(read):
     found = describe(read(approvals("require: {approvers: [a]}")))
-    assert [one.startswith("Warning: ") for one in found[:2]] == [True, False]
+    assert len(found["warnings"]) == 1
+    assert list(found) == ["warnings", "source", "sinks", "approvals", "HTTP", "journal"]
 
 
 def test_check_warns_about_names_that_anyone_can_claim(read, tail):
@@ -211,3 +212,17 @@ def test_check_says_whose_votes_would_not_count(read, tail):
     assert nobody in list(warnings(read(approvals("allow: [{approver: uid 0, via: http}]"))))
     assert nobody not in list(warnings(read(approvals("allow: [{approver: uid 0}]"))))
     assert nobody not in list(warnings(read(approvals("dry_run: true"))))
+
+
+def test_check_warns_about_tokens_that_can_be_guessed_or_not_be_read(read, tmp_path):
+    good = tmp_path / "good"
+    good.write_text("0123456789abcdef\n")
+    short = tmp_path / "short"
+    short.write_text("s3cret")
+    files = f"{{file: {good}}}, {{file: {short}}}, {{file: {tmp_path}/nothing}}"
+    config = read(f"http: {{tokens: [0123456789abcdefg, {files}, little]}}")
+    found = list(weak_tokens(config.http))
+    assert [one.partition(":")[0] for one in found] == [f"http.tokens[{n}]" for n in (2, 3, 4)]
+    assert f"{tmp_path}/nothing cannot be read (No such file or directory)" in found[1]
+    assert "fewer than 16 characters" in found[0]
+    assert not any(secret in "".join(found) for secret in ("s3cret", "little"))

@@ -118,7 +118,7 @@ def test_errors_in_a_sink_are_explained(problems, text, said):
     [
         ("from: [a]", "approvals.from: must be a mapping of names to settings"),
         ("from: {a: {trust: transport}}", "approvals.from.a: needs a type; choose from"),
-        ("from: {a: {type: tail, path: /x}}", "approvals.from.a.trust: is missing"),
+        ("from: {a: {type: tail, path: /x}}", "approvals.from.a.trust: is missing; write transport or signed (transport: the broker's"),
         ("from: {a: {type: tail, path: /x, trust: me}}", "'transport' or 'signed'"),
         ("from: {a: {type: tail, path: /x, trust: signed}}", "signed needs a key in approvals"),
         ("from: {a: {type: telegraph, trust: transport}}", "no approval source type 'telegraph'"),

@@ -9,6 +9,19 @@ from bridge.config.syntax import MOST_VALUES
         ("source:\n\tscope: own", ":2: is indented with a tab; use spaces"),
         ("source: }", ":1: is not YAML: "),
         ("a: b: c", ":1: is not YAML: mapping values are not allowed"),
+        (
+            "a: {secret: ${NAME}}",
+            ":1: is not YAML: inside { } or [ ], a variable needs quotes: write",
+        ),
+        (
+            "a:\n  tokens: [x, ${A}, b]",
+            ":2: is not YAML: inside { } or [ ], a variable needs quotes",
+        ),
+        (
+            "a: {url: https://${HOST}/x}",
+            ":1: is not YAML: inside { } or [ ], a variable needs quotes",
+        ),
+        ("a: {secret: '$${NAME}', ]", ":1: is not YAML: did not find expected"),
         (b"a: \x00", ": contains characters that YAML does not allow"),
         ("source:\n  scope: own\n  scope: all", ":3: repeats the key 'scope'; give it once"),
         ("a: {<<: {}, <<: {}}", ":1: repeats the key '<<'; give it once"),

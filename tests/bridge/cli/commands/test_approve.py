@@ -285,6 +285,7 @@ def test_a_signed_vote_is_printed_as_a_line_that_any_topic_can_carry(capsys, key
 WRONG = {
     "--print without a key": (["--print"], "--print needs --sign-with FILE"),
     "--print and --json": (["--print", "--json"], "--print does not contact a bridge"),
+    "--print and a short id": ([FIRST[:8], "--print"], "--print cannot look up 602D9444: give the"),
     "a key on the command line": (["--sign-with", "whsec_c2VjcmV0"], "the name of a file"),
     "no such file": (["--sign-with", "/nowhere/key"], "--sign-with /nowhere/key: No such file"),
     "a long reason": (["--reason", "x" * 513], "reason must be text of at most 512"),

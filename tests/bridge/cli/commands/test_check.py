@@ -1,4 +1,5 @@
 import asyncio
+import json
 from contextlib import asynccontextmanager
 
 import pytest
@@ -215,3 +216,32 @@ async def test_a_check_that_takes_too_long_says_so(monkeypatch):
         await asyncio.sleep(60)
 
     assert await prove(monkeypatch, plugin(proof)) == (False, "sink bus: no answer within 0.05 s")
+
+
+async def test_the_file_may_be_given_without_an_option_but_only_once(tmp_path, capsys):
+    file = write_config(tmp_path / "my.yaml", state_dir=str(tmp_path))
+    assert check.run(parse(check, str(file))) == 0
+    assert capsys.readouterr().out.startswith(f"{file} is valid.\n\nSource\n- ")
+    assert check.run(parse(check, str(file), "-c", str(file))) == 2
+
+
+async def test_quiet_prints_only_what_is_wrong(seb_check):
+    assert await seb_check("--quiet") == (0, "", "")
+    code, out, err = await seb_check("--quiet", http={"tokens": ["short"]})
+    assert (code, err) == (0, "")
+    assert all(line.startswith("Warning: ") for line in out.splitlines())
+    gone = {"log": {"type": "webhook", "url": "http://127.0.0.1:9/"}}
+    code, out, err = await seb_check("--quiet", "--connect", sinks=gone)
+    assert (code, out.count("\n"), out.startswith("FAILED  sink log: ")) == (1, 1, True)
+
+
+async def test_json_is_one_object_with_the_same_sentences(seb_check):
+    code, out, _ = await seb_check("--json", "--connect", http={"tokens": ["short"]})
+    found = json.loads(out)
+    assert (code, found["valid"], found["problems"]) == (0, True, [])
+    assert any("fewer than 16 characters" in one for one in found["warnings"])
+    assert all(one["ok"] for one in found["connections"])
+    assert {"source", "sinks", "approvals", "http", "journal", "sha256"} <= set(found)
+    code, out, err = await seb_check("--json", sinks={"log": {"type": "file"}})
+    assert (code, json.loads(out)["valid"], err) == (78, False, "")
+    assert "path: is missing" in json.loads(out)["problems"][0]

@@ -21,7 +21,9 @@ async def test_dead_letters_are_listed_shown_replayed_and_dropped(seb, running):
     assert "too big" in out
     assert told[0].id in out
     assert await seb(dead_letters, "replay", "bus:1") == (0, "bus:1 will be sent again.\n", "")
-    assert await seb(dead_letters, "drop", "--all") == (0, "bus:2 was dropped.\n", "")
+    code, _, err = await seb(dead_letters, "drop", "--all")
+    assert (code, "give --yes" in err) == (1, True)
+    assert await seb(dead_letters, "drop", "--all", "--yes") == (0, "bus:2 was dropped.\n", "")
     assert json.loads((await seb(dead_letters, "list", "--json"))[1])["deadLetters"] == []
 
 
@@ -71,3 +73,25 @@ def test_wrong_usage_is_exit_2(words, capsys):
         parse(dead_letters, *words)
     assert caught.value.code == 2
     assert capsys.readouterr().out == ""
+
+
+async def test_json_is_always_one_document(seb, running):
+    told = [*await announce(running.journal, FIRST), *await announce(running.journal, SECOND)]
+    for one in told:
+        await kill(running.journal, "bus", one)
+    _, out, _ = await seb(dead_letters, "show", "bus:1", "bus:2", "--json")
+    shown = json.loads(out)["deadLetters"]
+    assert [one["cloudevent"]["id"] for one in shown] == [one.id for one in told]
+    _, out, _ = await seb(dead_letters, "replay", "bus:1", "--json")
+    assert json.loads(out) == {"deadLetters": [{"id": "bus:1", "outcome": "replayed"}]}
+    code, out, _ = await seb(dead_letters, "drop", "bus:7", "bus:2", "--json")
+    assert (code, json.loads(out)["deadLetters"]) == (1, [{"id": "bus:2", "outcome": "dropped"}])
+
+
+@pytest.mark.parametrize("words", [["list"], ["replay"], ["drop", "--yes"]], ids=" ".join)
+async def test_a_wrong_name_of_a_sink_names_the_nearest_right_one(seb, running, words):
+    code, out, err = await seb(dead_letters, *words, "--sink", "pagre")
+    assert (code, out) == (1, "")
+    assert err == "seb: There is no sink 'pagre'; did you mean pager?\n"
+    code, _, err = await seb(dead_letters, *words, "--sink", "bus")
+    assert (code, err) == (0, "")

@@ -98,3 +98,13 @@ async def test_text_from_azure_cannot_control_the_terminal(seb, running):
         assert code == 0, err
         assert all(c.isprintable() or c == "\n" for c in out + err), words
         assert "owned" in out.lower()
+
+
+async def test_a_short_id_shows_the_event_and_one_too_short_names_all(seb, running):
+    await announce(running.journal, FIRST)
+    code, out, _ = await seb(events, FIRST[:6].lower())
+    assert (code, f"event         {FIRST}" in out) == (0, True)
+    await announce(running.journal, f"{FIRST[:6]}AA")
+    code, out, err = await seb(events, FIRST[:6])
+    assert (code, out) == (1, "")
+    assert err.startswith(f"seb: 2 scheduled events begin with {FIRST[:6]}: ")

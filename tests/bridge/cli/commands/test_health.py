@@ -1,3 +1,5 @@
+import json
+
 from bridge.cli.commands import health
 
 
@@ -16,3 +18,12 @@ async def test_a_bridge_that_is_not_ready_says_why(seb, running):
     code, out, err = await seb(health, "--ready")
     assert (code, out) == (1, "")
     assert err.startswith("seb: source: the metadata service has not answered yet")
+
+
+async def test_json_is_the_answer_of_the_probe(seb, running):
+    code, out, _ = await seb(health, "--ready", "--json")
+    assert (code, json.loads(out)["ready"]) == (0, True)
+    running.runtime.status.source.good_at = None
+    code, out, err = await seb(health, "--ready", "--json")
+    assert (code, err) == (1, "")
+    assert json.loads(out)["reasons"][0]["what"] == "source"

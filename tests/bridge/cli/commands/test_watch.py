@@ -21,7 +21,7 @@ from support.world import OTHER, published
 
 from bridge.cli.client import RequestRefused, Unreachable
 from bridge.cli.commands import watch
-from bridge.cli.commands.watch import Watch, WatchView
+from bridge.cli.commands.watch import Lines, Watch, WatchView
 from bridge.cli.shell import Ask
 from bridge.cli.stream import StreamAddress, stream
 
@@ -54,10 +54,11 @@ def quick(monkeypatch):
 
 
 @asynccontextmanager
-async def watching(settings, screen, *, follow=False, place=None, **view):
+async def watching(settings, screen, *, follow=False, place=None, as_json=False, own=False):
     with redirect_stdout(screen):
         place = place or StreamAddress()
-        made = Watch(Ask(located(settings)), WatchView(**view), follow=follow, place=place)
+        view = WatchView(Lines(as_json=as_json), own=own)
+        made = Watch(Ask(located(settings)), view, follow=follow, place=place)
         task = asyncio.create_task(made.run())
         try:
             yield made, task
@@ -91,7 +92,7 @@ async def test_what_is_pending_comes_first_and_then_what_happens(tmp_path, scree
 
 
 def test_what_was_shown_as_pending_is_not_shown_again(capsys):
-    view = WatchView(as_json=True)
+    view = WatchView(Lines(as_json=True))
     view.pending(TOLD[0])
     view.show(TOLD[0])
     view.show(TOLD[1])

@@ -8,7 +8,7 @@ from bridge.cli.voting.ballot import (
     Choice,
     ballots,
     find,
-    nearest,
+    nearest_id,
     open_here,
     spoken_for,
     unseen,
@@ -45,13 +45,13 @@ def test_an_event_is_found_by_its_id_in_any_case_and_by_its_hash_and_once():
     known = [event("ABC"), event("strange id", href="/api/v1/events/0a1b")]
     found, unknown = find(["abc", "ABC", "0A1B", "nothing"], known)
     assert found == known
-    assert unknown == ["nothing"]
+    assert unknown == {"nothing": []}
 
 
 def test_the_nearest_id_is_a_similar_one():
     known = [event("602D9444"), event("C7061BAC")]
-    assert nearest("602d9445", known) == "602D9444"
-    assert nearest("zzz", known) is None
+    assert nearest_id("602d9445", known) == "602D9444"
+    assert nearest_id("zzz", known) is None
 
 
 def test_a_ballot_of_one_event_names_it_and_one_of_several_is_azures_own_body():

@@ -57,8 +57,8 @@ async def test_the_question_says_what_it_is_about(open_polls, person):
     person.answers = ["n"]
     await open_polls.run(events, "events", "--pending")
     [question] = person.asked
-    assert question.startswith(f"{FIRST}: Re\\x1bboot of {ME}, {OTHER}, not before ")
-    assert question.endswith(f". Approve for {ME}? y/N ")
+    assert question.startswith(f"{FIRST[:8]}: Re\\x1bboot of {ME}, {OTHER}, not before ")
+    assert question.endswith(f".\nApprove for {ME}? y/N ")
 
 
 async def test_the_end_of_the_input_is_a_no_to_all_the_rest(open_polls, person):
