@@ -110,8 +110,10 @@ class Reload:
             await self.web.configure(new)
         except (ConfigError, CannotStart) as error:
             self.runtime.status.reloads_failed += 1
+            self.runtime.status.reload_rejected = True
             log.error("configuration.rejected", extra={"error": str(error)})  # noqa: TRY400  the sentence is enough
             return
+        self.runtime.status.reload_rejected = False
         await self.engine.configure_sinks()
         await self.engine.configure_sources()
         if old.source != new.source:

@@ -7,6 +7,7 @@ import sys
 
 from bridge.platform.errors import AlreadyRunning
 from bridge.platform.systemd import notify, watchdog_interval
+from bridge.platform.process import Usage, usage
 
 if sys.platform == "win32":
     from bridge.platform.windows import (
@@ -57,6 +58,7 @@ else:
 
 __all__ = [
     "AlreadyRunning",
+    "Usage",
     "boot_id",
     "check_group",
     "config_file",
@@ -77,5 +79,6 @@ __all__ = [
     "serve_control",
     "signals",
     "state_dirs",
+    "usage",
     "watchdog_interval",
 ]

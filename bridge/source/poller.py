@@ -109,10 +109,11 @@ class Poller:
         self.asked.set()
         began = self.runtime.clock.monotonic()
         answer = await metadata.fetch()
-        self._log_result(answer, self.runtime.clock.monotonic() - began)
         self.status.polls += 1
         self.status.http_status = answer.status
         self.status.last_poll = self.runtime.clock.monotonic()
+        self.status.requests.observe(self.status.last_poll - began)
+        self._log_result(answer, self.status.last_poll - began)
         local = self.runtime.clock.now()
         now = azure_now(answer.date, local)
         self._compare_clocks(clock_skew(answer.date, local))
@@ -275,6 +276,8 @@ class Poller:
         if events or changed or stale:
             meta = {"degraded_since": None} if recovered else {}
             await self._record(step.state, events, **meta)
+        if step.transitions and self.status.last_poll is not None:
+            self.status.recording.observe(self.runtime.clock.monotonic() - self.status.last_poll)
         self.endpoint.was_read(self._state.incarnation)
         await self._announcer.answered(step, now)
 
