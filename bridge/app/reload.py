@@ -116,6 +116,7 @@ class Reload:
         self.runtime.status.reload_rejected = False
         await self.engine.configure_sinks()
         await self.engine.configure_sources()
+        await self.engine.configure_traces()
         if old.source != new.source:
             await self.engine.restart_poller()
         log.info("configuration.loaded", extra={"config": str(new.file)})

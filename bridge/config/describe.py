@@ -6,7 +6,7 @@ from bridge import platform
 from bridge.common.fields import write_duration
 from bridge.config.approvals import ApprovalsSettings
 from bridge.config.contradictions import warnings
-from bridge.config.models import Config, HttpSettings, SourceSettings
+from bridge.config.models import Config, HttpSettings, SourceSettings, TelemetrySettings
 from bridge.plugins import SinkSettings
 from bridge.policy.allow import Allow
 from bridge.policy.require import Approvers, Count, Require
@@ -36,6 +36,7 @@ def describe(config: Config) -> list[str]:
         *_approvals(config.approvals, config.http),
         *_journal(config),
         *_http(config.http),
+        *_telemetry(config.telemetry),
         _control(config.control_group),
         f"On shutdown, sinks get {write_duration(config.stop_grace)} to drain.",
     ]
@@ -192,6 +193,19 @@ def _http(http: HttpSettings) -> Iterator[str]:
         yield f"Accepts CloudEvents webhooks with approvals from {origins}."
     if http.probes_listen:
         yield f"Serves probes and metrics, without a token, at http://{http.probes_listen}."
+
+
+def _telemetry(telemetry: TelemetrySettings) -> Iterator[str]:
+    if telemetry.otlp is None:
+        return
+    names = sorted(telemetry.headers)
+    given = f", with the header{'s' * (len(names) > 1)} {_and(names)}" if names else ""
+    yield (
+        f"Sends traces to {telemetry.otlp}{given}, and writes traceparent into CloudEvents. What "
+        "the receiver does not take is dropped and counted."
+    )
+    if telemetry.insecure and telemetry.otlp.startswith("http:"):
+        yield "Traces may leave this machine unencrypted, as insecure: true allows."
 
 
 def _callers(http: HttpSettings) -> Iterator[str]:

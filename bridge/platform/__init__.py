@@ -6,8 +6,8 @@ Only this package, and `sinks.command.groups`, check which system they run on.
 import sys
 
 from bridge.platform.errors import AlreadyRunning
-from bridge.platform.systemd import notify, watchdog_interval
 from bridge.platform.process import Usage, usage
+from bridge.platform.systemd import notify, watchdog_interval
 
 if sys.platform == "win32":
     from bridge.platform.windows import (

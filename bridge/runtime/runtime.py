@@ -29,6 +29,7 @@ from bridge.plugins import Delivery
 from bridge.policy.votes import LocalOutcome
 from bridge.runtime.identity import Identity
 from bridge.runtime.status import Status
+from bridge.telemetry.tracing import Tracing
 
 if TYPE_CHECKING:
     from bridge.policy.judge import Rules
@@ -55,6 +56,7 @@ class Runtime:
     boot_id: str | None = None
     clock: Clock = field(default_factory=Clock)
     take_local: TakeLocal | None = None
+    tracing: Tracing = field(default_factory=Tracing)
     _audited: datetime = field(default=datetime.min.replace(tzinfo=UTC))
     _rules: "tuple[Config, str | None, Rules] | None" = None
 

@@ -57,6 +57,7 @@ class Poller:
     _seen: float | None = None
     _snapshot_due: float = 0.0
     _generation: int = -1
+    _asked_at: float = 0.0
 
     def __post_init__(self) -> None:
         self.config = self.runtime.config
@@ -107,7 +108,7 @@ class Poller:
         """Fetch once and process the answer; return the problem, if there was one."""
         await self.runtime.identity.learn(metadata)
         self.asked.set()
-        began = self.runtime.clock.monotonic()
+        began, self._asked_at = self.runtime.clock.monotonic(), self.runtime.tracing.clock()
         answer = await metadata.fetch()
         self.status.polls += 1
         self.status.http_status = answer.status
@@ -282,11 +283,14 @@ class Poller:
         await self._announcer.answered(step, now)
 
     async def _record(self, state: State, events: list[CloudEvent], **meta: str | None) -> None:
+        from bridge.telemetry.cloudevents import traced_poll  # noqa: PLC0415  after the first answer
+
         now = self.runtime.clock.timestamp()
-        try:
-            await self.journal.commit(state, events, now, generation=self._generation, **meta)
-        except SetAside:
-            # Events that end in this document will not be seen again, so record them there too.
-            await self.journal.append(events, now)
-            raise
+        with traced_poll(self.runtime.tracing, self._asked_at, events) as traced:
+            try:
+                await self.journal.commit(state, traced, now, generation=self._generation, **meta)
+            except SetAside:
+                # Events that end in this document will not be seen again, so record them there too.
+                await self.journal.append(traced, now)
+                raise
         self._state = state

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
+from support import bridge_process
 from support.bridge_process import Stage, announce, posts
 from support.deployed import alerts, queries, selectors
 from support.kafka_broker import Broker
@@ -12,8 +13,6 @@ from support.kafka_stage import Topic, approvals, kafka_sink
 from support.ports import free_ports
 from support.prometheus_server import Prometheus
 from support.until import until
-
-from support import bridge_process
 
 
 async def live(at: Stage, votes: Topic) -> None:

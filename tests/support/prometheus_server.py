@@ -27,7 +27,11 @@ class Prometheus(Daemon):
 
     def start(self) -> None:
         config = {
-            "global": {"scrape_interval": EVERY, "scrape_timeout": EVERY, "evaluation_interval": EVERY},
+            "global": {
+                "scrape_interval": EVERY,
+                "scrape_timeout": EVERY,
+                "evaluation_interval": EVERY,
+            },
             "rule_files": [str(RULES)],
             "scrape_configs": [{"job_name": JOB, "static_configs": [{"targets": [self.target]}]}],
         }

@@ -67,6 +67,12 @@ def families(runtime: Runtime, readings: Readings, moment: Moment) -> list[Famil
             "seb_certificates_refused_total", "counter", "Votes by certificates without permission."
         ).add(moment.certificates_refused),
         Family("seb_streams", "gauge", "Open streams of CloudEvents.").add(moment.streams),
+        Family("seb_spans_exported_total", "counter", "Spans that an OTLP receiver took.").add(
+            runtime.tracing.exported
+        ),
+        Family(
+            "seb_spans_dropped_total", "counter", "Spans that no OTLP receiver took, and are gone."
+        ).add(runtime.tracing.dropped),
     ]
 
 

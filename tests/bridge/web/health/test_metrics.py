@@ -153,7 +153,9 @@ async def test_histograms_have_bounds_that_suit_what_they_measure(running):
         ("seb_detect_to_journal_seconds", "0.005"),
         ("seb_grant_to_start_seconds", "0.5"),
     ):
-        below = {dict(labels).get("le"): count for (_, labels), count in found[name].samples.items()}
+        below = {
+            dict(labels).get("le"): count for (_, labels), count in found[name].samples.items()
+        }
         assert below[bound] == 1, name
 
 
