@@ -24,7 +24,7 @@ from bridge.common.supervise import attempt, backoff
 from bridge.plugins.credentials.secrets import read_secret
 from bridge.plugins.credentials.tls import TLS
 from bridge.telemetry.context import TraceContext
-from bridge.telemetry.tracing import Kind, Span, Tracing, Value
+from bridge.telemetry.tracing import Span, SpanKind, Tracing, Value
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ TIMEOUT = 10.0
 LONGEST_BACKOFF = 60.0
 _LARGEST_ANSWER = 65536
 _LATER = frozenset({408, 429, 502, 503, 504})
-_KINDS: Mapping[Kind, trace_pb2.Span.SpanKind.ValueType] = {
+_KINDS: Mapping[SpanKind, trace_pb2.Span.SpanKind.ValueType] = {
     "internal": trace_pb2.Span.SPAN_KIND_INTERNAL,
     "client": trace_pb2.Span.SPAN_KIND_CLIENT,
     "producer": trace_pb2.Span.SPAN_KIND_PRODUCER,

@@ -14,7 +14,7 @@ MOST = 2048
 MOST_VOTES = 1024
 """Of how many votes the trace is remembered until Azure is told."""
 
-Kind = Literal["internal", "client", "producer", "consumer"]
+SpanKind = Literal["internal", "client", "producer", "consumer"]
 Value = str | int | tuple[str, ...]
 
 
@@ -22,7 +22,7 @@ class Span(NamedTuple):
     """One step in a trace; times are Unix time."""
 
     name: str
-    kind: Kind
+    kind: SpanKind
     context: TraceContext
     parent: TraceContext | None
     start: float
