@@ -1,5 +1,6 @@
 import asyncio
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from support.otlp_receiver import receiver
@@ -50,7 +51,7 @@ async def test_another_receiver_takes_over_and_none_ends_it(tmp_path):
             await exporting.configure()
             await exporting.configure()
             tracing.add(span())
-            await until(lambda at=at: at.spans, "the span")
+            await until(partial(getattr, at, "spans"), "the span")
         exporting.runtime.configure(config(tmp_path, None))
         await exporting.configure()
         tracing.add(span())

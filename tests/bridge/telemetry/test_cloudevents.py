@@ -1,5 +1,5 @@
 import asyncio
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from datetime import UTC, datetime
 from typing import Any
 
@@ -34,7 +34,7 @@ def test_a_cloudevent_without_room_stays_as_it_is():
     assert in_trace(large, new_trace()) is large
 
 
-def test_a_poll_without_tracing_or_news_changes_nothing():
+def test_a_poll_without_tracing_or_news_changesnullcontext():
     events = [cloudevent()]
     with traced_poll(Tracing(), 1.0, events) as traced:
         assert traced is events
@@ -68,17 +68,9 @@ async def attempted(tracing: Tracing, results: Any, count: int = 1):
     plugin = traced_sink(sink(results), "bus", tracing)
     contexts = [new_trace() for _ in range(count)]
     async with plugin.open(SinkSettings(type="test"), Place()) as send:
-        with pytest.raises(BaseException) if isinstance(results, BaseException) else _nothing():  # noqa: B017, PT011
+        with pytest.raises(BaseException) if isinstance(results, BaseException) else nullcontext():
             await send([in_trace(cloudevent(), context) for context in contexts])
     return contexts
-
-
-class _nothing:
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        return None
 
 
 async def test_each_attempt_is_below_the_span_that_recorded_the_cloudevent():
