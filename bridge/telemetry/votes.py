@@ -1,7 +1,12 @@
 """Votes in traces: from the sender's own span to the journal, and on to the request to Azure."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import (
+    AbstractAsyncContextManager,
+    asynccontextmanager,
+    nullcontext,
+    suppress,
+)
 
 from bridge.common.strictjson import read_object
 from bridge.plugins import Delivery
@@ -13,16 +18,20 @@ from bridge.telemetry.tracing import Span, Tracing, Value, below
 
 _HEADERS = (f"ce-{TRACEPARENT}", f"ce_{TRACEPARENT}", TRACEPARENT)
 """The CloudEvent's own attribute first: the header is often that of the last hop."""
+_OFF: AbstractAsyncContextManager[None] = nullcontext()
+
+
+def traced_votes(
+    tracing: Tracing, deliveries: Sequence[Delivery], via: str
+) -> AbstractAsyncContextManager[None]:
+    """Trace messages from their arrival to the journal; remember their traces by approval."""
+    return _traced(tracing, deliveries, via) if tracing.on else _OFF
 
 
 @asynccontextmanager
-async def traced_votes(
+async def _traced(
     tracing: Tracing, deliveries: Sequence[Delivery], via: str
 ) -> AsyncGenerator[None]:
-    """Trace messages from their arrival to the journal; remember their traces by approval."""
-    if not tracing.on:
-        yield
-        return
     began = tracing.clock()
     opened = [_opened(one) for one in deliveries]
     for context, _, said in opened:
