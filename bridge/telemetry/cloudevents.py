@@ -4,8 +4,8 @@ The attribute is written once, before the journal records the CloudEvent, so tha
 attempts send the same bytes. A delivery finds its trace there, also after a restart.
 """
 
-from collections.abc import Callable, Generator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -14,8 +14,6 @@ from bridge.core.envelope import with_attribute
 from bridge.plugins import Place, Rejected, Result, Send, SinkPlugin, SinkSettings, Unavailable
 from bridge.telemetry.context import TRACEPARENT, TraceContext, read_traceparent
 from bridge.telemetry.tracing import Span, Tracing, Value, below
-
-Open = Callable[[Any, Place], AbstractAsyncContextManager[Send]]
 
 
 def in_trace(cloudevent: CloudEvent, context: TraceContext | None) -> CloudEvent:
@@ -48,7 +46,7 @@ def traced_sink(plugin: SinkPlugin[Any], name: str, tracing: Tracing) -> SinkPlu
     """The same sink; while tracing is on, each attempt to deliver a CloudEvent is a span."""
 
     @asynccontextmanager
-    async def opened(settings: SinkSettings, place: Place) -> Any:
+    async def opened(settings: SinkSettings, place: Place) -> AsyncGenerator[Send]:
         async with plugin.open(settings, place) as send:
             yield _traced_send(send, {"seb.sink": name, "seb.sink.type": settings.type}, tracing)
 
@@ -67,8 +65,9 @@ def _traced_send(send: Send, sink: dict[str, Value], tracing: Tracing) -> Send:
             results = [error] * len(batch)
             raise
         finally:
-            for one, result in zip(batch, results, strict=False):
-                _delivered(tracing, one, result, began, sink)
+            if isinstance(results, list | tuple):  # the bridge says what is wrong with another
+                for one, result in zip(batch, results, strict=False):
+                    _delivered(tracing, one, result, began, sink)
         return found
 
     return traced
@@ -77,7 +76,7 @@ def _traced_send(send: Send, sink: dict[str, Value], tracing: Tracing) -> Send:
 def _delivered(
     tracing: Tracing, one: CloudEvent, result: object, began: float, sink: dict[str, Value]
 ) -> None:
-    parent = read_traceparent(one.attributes.get(TRACEPARENT))
+    parent = _parent(one)
     failed = isinstance(result, Exception)
     how = "delivered" if not failed else "rejected" if isinstance(result, Rejected) else "failed"
     about = {**_about(one), **sink, "seb.result": how}
@@ -85,6 +84,14 @@ def _delivered(
     name = f"deliver {sink['seb.sink']}"
     end = tracing.clock()
     tracing.add(Span(name, "producer", below(parent), parent, began, end, about, error))
+
+
+def _parent(one: CloudEvent) -> TraceContext | None:
+    """Where it was recorded; what is damaged in the journal has no place in a trace."""
+    try:
+        return read_traceparent(one.attributes.get(TRACEPARENT))
+    except (ValueError, TypeError, AttributeError, KeyError):
+        return None
 
 
 def _about(one: CloudEvent) -> dict[str, Value]:

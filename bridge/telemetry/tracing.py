@@ -36,7 +36,7 @@ class Span(NamedTuple):
 class Tracing:
     """The traces of one bridge. While it is off, nothing is built and nothing is kept.
 
-    Only tasks of the event loop add to it.
+    Only tasks of the event loop add to it. The journal's thread reads the traces of votes.
     """
 
     on: bool = False
@@ -74,7 +74,8 @@ class Tracing:
         """The trace of the vote with the first of these names that is known."""
         if not self.on:
             return None
-        return next((self._votes[key] for key in keys if key in self._votes), None)
+        found = (self._votes.get(key) for key in keys if key is not None)
+        return next((context for context in found if context is not None), None)
 
 
 def below(parent: TraceContext | None) -> TraceContext:

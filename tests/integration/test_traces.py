@@ -1,9 +1,11 @@
 """One trace from the poll to each delivery, and one from a vote to the POST, seen by an OTLP receiver."""
 
 import json
+import signal
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 from support.bridge_process import Stage, announce, posts, stage
 from support.otlp_receiver import Receiver, plain, receiver
@@ -64,8 +66,6 @@ async def test_a_vote_continues_the_trace_of_its_sender_to_the_post_and_the_outc
         await at.until_said("http.listening")
         event = announce(at, "reboot", started_for=None)
         await at.until(lambda: told(at, "scheduled"), "the announcement")
-        import aiohttp  # noqa: PLC0415  one request
-
         async with aiohttp.ClientSession() as session:
             headers = {"Authorization": "Bearer orders-secret-1", "traceparent": str(mine)}
             url = f"http://127.0.0.1:{port}/api/v1/approvals"
@@ -128,16 +128,30 @@ async def test_a_dead_receiver_delays_nothing(tmp_path: Path):
         assert await at.stop() == 0
 
 
-async def test_without_the_section_there_is_no_attribute_and_no_library(tmp_path: Path):
-    async with stage(tmp_path) as at:
+def protobuf_is_loaded(at: Stage) -> bool:
+    return "_upb" in Path(f"/proc/{at.process.pid}/maps").read_text()
+
+
+async def test_without_the_section_there_is_no_attribute_and_no_library_until_a_reload(
+    tmp_path: Path,
+):
+    async with receiver() as got, stage(tmp_path) as at:
         await at.start()
+        await at.until_said("http.listening")
         announce(at, "reboot", started_for=None)
         await at.until(lambda: told(at, "scheduled"), "the announcement")
-        [scheduled] = told(at, "scheduled")
-        maps = Path(f"/proc/{at.process.pid}/maps").read_text()
+        assert not protobuf_is_loaded(at)
+        at.configure(telemetry={"otlp": got.url})
+        at.signal(signal.SIGHUP)
+        await at.until_said("configuration.loaded")
+        announce(at, "another", started_for=None)
+        await at.until(lambda: len(told(at, "scheduled")) == 2, "the next announcement")
+        await at.until(lambda: got.named("record scheduled"), "its span")
+        assert protobuf_is_loaded(at)
+        first, second = told(at, "scheduled")
         await at.stop()
-    assert "traceparent" not in scheduled
-    assert "_upb" not in maps, "protobuf is loaded"
+    assert "traceparent" not in first
+    assert read_traceparent(second["traceparent"])
 
 
 async def test_run_once_sends_its_spans_before_it_ends(tmp_path: Path):

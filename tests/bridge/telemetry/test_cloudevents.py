@@ -1,5 +1,6 @@
 import asyncio
 from contextlib import asynccontextmanager, nullcontext
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -96,6 +97,23 @@ async def test_a_failure_of_the_whole_batch_is_seen_and_goes_on(error, said):
     tracing = Tracing(on=True)
     await attempted(tracing, error)
     assert [one.error for one in tracing.waiting] == [said]
+
+
+@pytest.mark.parametrize("body", [b"", b"\xff", b"[]", b"7", b'{"data": 1}', b"{"])
+async def test_a_damaged_cloudevent_fails_for_no_trace(body):
+    tracing = Tracing(on=True)
+    plugin = traced_sink(sink([None]), "bus", tracing)
+    async with plugin.open(SinkSettings(type="test"), Place()) as send:
+        assert await send([replace(cloudevent(), body=body)]) == [None]
+    assert [one.parent for one in tracing.waiting] == [None]
+
+
+async def test_what_a_sink_must_not_return_is_passed_on():
+    tracing = Tracing(on=True)
+    plugin = traced_sink(sink(7), "bus", tracing)
+    async with plugin.open(SinkSettings(type="test"), Place()) as send:
+        assert await send([cloudevent()]) == 7
+    assert not tracing.waiting
 
 
 async def test_a_sink_without_tracing_is_not_slowed_down():

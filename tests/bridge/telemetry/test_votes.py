@@ -1,6 +1,9 @@
+import asyncio
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bridge.plugins import Delivery, Unavailable
 from bridge.telemetry.context import new_trace
@@ -33,6 +36,18 @@ def test_the_sender_s_context_is_found_wherever_a_transport_puts_it():
 )
 def test_what_is_not_a_context_is_ignored(body, headers):
     assert sender(body, headers) is None
+
+
+@given(body=st.binary(max_size=300), value=st.binary(max_size=100))
+def test_no_message_makes_its_trace_fail(body, value):
+    async def traced():
+        tracing = Tracing(on=True)
+        headers = [("traceparent", value), ("content-type", b"application/json")]
+        async with traced_votes(tracing, [Delivery(body, headers)], "bus"):
+            pass
+        assert len(tracing.waiting) == 1
+
+    asyncio.run(traced())
 
 
 async def test_a_vote_is_traced_from_its_sender_to_the_journal_and_on_to_azure():
