@@ -129,9 +129,11 @@ class Runtime:
         who: Mapping[str, Any],
     ) -> CloudEvent:
         from bridge.core import messages  # noqa: PLC0415  nothing is published before the first poll
+        from bridge.telemetry.cloudevents import in_own_trace  # noqa: PLC0415  as above
 
         observer = self.identity.observer
-        return messages.audited(action, observer, now, detail=detail, second=second, **who)
+        said = messages.audited(action, observer, now, detail=detail, second=second, **who)
+        return in_own_trace(said, self.tracing)
 
     async def replay(self, letter_id: str, *, actor: str, via: str) -> bool:
         """Send a dead letter again; False when there is none with that id."""

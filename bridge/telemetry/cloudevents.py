@@ -23,6 +23,16 @@ def in_trace(cloudevent: CloudEvent, context: TraceContext | None) -> CloudEvent
     return with_attribute(cloudevent, TRACEPARENT, str(context))
 
 
+def in_own_trace(cloudevent: CloudEvent, tracing: Tracing) -> CloudEvent:
+    """The CloudEvent as the beginning of a trace: nothing that is traced has caused it."""
+    if not tracing.on:
+        return cloudevent
+    context, now = below(None), tracing.clock()
+    about = _about(cloudevent)
+    tracing.add(Span(f"record {cloudevent.kind}", "producer", context, None, now, now, about))
+    return in_trace(cloudevent, context)
+
+
 @contextmanager
 def traced_poll(
     tracing: Tracing, asked: float, cloudevents: Sequence[CloudEvent]

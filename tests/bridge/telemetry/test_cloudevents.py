@@ -10,7 +10,7 @@ from support.world import OBSERVER
 from bridge.core import messages
 from bridge.core.envelope import LIMIT
 from bridge.plugins import Delivered, Place, Rejected, SinkPlugin, SinkSettings, Unavailable
-from bridge.telemetry.cloudevents import in_trace, traced_poll, traced_sink
+from bridge.telemetry.cloudevents import in_own_trace, in_trace, traced_poll, traced_sink
 from bridge.telemetry.context import new_trace, read_traceparent
 from bridge.telemetry.tracing import Tracing
 
@@ -33,6 +33,15 @@ def test_a_cloudevent_without_room_stays_as_it_is():
     large = cloudevent("y" * (LIMIT - len(cloudevent("").body) - 30))
     assert len(large.body) > LIMIT - 75
     assert in_trace(large, new_trace()) is large
+
+
+def test_what_nothing_traced_has_caused_begins_a_trace():
+    tracing = Tracing(on=True)
+    made = in_own_trace(cloudevent(), tracing)
+    [span] = tracing.waiting
+    assert (span.name, span.parent) == ("record bridge.audited", None)
+    assert made.attributes["traceparent"] == str(span.context)
+    assert in_own_trace(cloudevent(), Tracing()) == cloudevent()
 
 
 def test_a_poll_without_tracing_or_news_changesnullcontext():
