@@ -9,7 +9,7 @@ RUN pip install --no-cache-dir -c constraints.txt hatchling \
  && pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir /dist .
 RUN python -m venv --without-pip /opt/scheduled-events-bridge \
  && pip --python /opt/scheduled-events-bridge/bin/python install --no-cache-dir -c constraints.txt \
-    "$(ls /dist/*.whl)[kafka,mqtt,template,ed25519]"
+    "$(ls /dist/*.whl)[kafka,mqtt,template,ed25519,telemetry]"
 
 FROM python:3.13-slim
 LABEL org.opencontainers.image.title="scheduled-events-bridge" \

@@ -64,6 +64,8 @@ test-servers:
 		|| echo "Continuing without Mosquitto" >&2
 	@scripts/javascript-libs >/dev/null || echo "Continuing without the JavaScript SDK" >&2
 	@scripts/debian-packages rsyslog rsyslog-gnutls >/dev/null || echo "Continuing without rsyslog" >&2
+	@command -v promtool >/dev/null || scripts/debian-packages prometheus >/dev/null \
+		|| echo "Continuing without Prometheus" >&2
 	@command -v kcat >/dev/null || scripts/debian-packages kcat >/dev/null || echo "Continuing without kcat" >&2
 
 # Chromium, and the fonts that the screenshots are taken with.

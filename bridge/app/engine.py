@@ -5,6 +5,7 @@ from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from bridge.app.traces import TraceExport
 from bridge.common.errors import Unavailable
 from bridge.common.supervise import heard, supervise
 from bridge.core.cloudevent import CloudEvent
@@ -30,9 +31,11 @@ class Engine:
     _tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     _approvals: "ApprovalService | None" = None
     _takes_votes: asyncio.Event = field(default_factory=asyncio.Event)
+    _traces: TraceExport = field(init=False)
 
     def __post_init__(self) -> None:
         self._poller = Poller(self.runtime, self._endpoint)
+        self._traces = TraceExport(self.runtime, self.group)
 
     @property
     def workers(self) -> "SinkWorkers":
@@ -42,7 +45,12 @@ class Engine:
 
             runtime = self.runtime
             self._workers = SinkWorkers(
-                runtime.journal, self._place, runtime.status.sinks, self.group, self._vote
+                runtime.journal,
+                self._place,
+                runtime.status.sinks,
+                self.group,
+                self._vote,
+                runtime.tracing,
             )
         return self._workers
 
@@ -74,6 +82,10 @@ class Engine:
             sources = self.runtime.config.approvals.sources
             await self._approvals.listeners.configure(sources, self.group)
 
+    async def configure_traces(self) -> None:
+        """Export traces to the configured receiver, if there is one."""
+        await self._traces.configure()
+
     async def restart_poller(self) -> None:
         """Replace the poller by one with the current configuration."""
         await self._end("poller")
@@ -93,6 +105,7 @@ class Engine:
         await self._end("poller")
         left = await self.workers.drain(grace)
         await self.workers.stop()
+        await self._traces.close()
         return left
 
     def _poll(self) -> None:

@@ -19,6 +19,7 @@ from bridge.journal import Journal
 from bridge.runtime.identity import Identity
 from bridge.runtime.runtime import Runtime
 from bridge.runtime.status import Status
+from bridge.telemetry.tracing import Tracing
 
 log = logging.getLogger(__name__)
 
@@ -71,6 +72,7 @@ def _runtime(config: Config, journal: Journal) -> Runtime:
         identity=Identity(config, journal),
         status=Status(started=time.monotonic()),
         boot_id=platform.boot_id(),
+        tracing=Tracing(on=config.telemetry.otlp is not None),
     )
 
 
@@ -107,6 +109,7 @@ class App:
                 await self._head_start(engine)
                 _collect_garbage()
                 await engine.listen()
+                await engine.configure_traces()
                 self.reload = Reload(self.runtime, engine, web, self.load, self._again)
                 self.runtime.reload = self.reload.request
                 helpers = self._helpers(group, self.reload)

@@ -173,6 +173,7 @@ class Reload:
     async def _effect(self, old: Config, new: Config) -> None:
         await self.engine.configure_sinks()
         await self.engine.configure_sources()
+        await self.engine.configure_traces()
         if old.source != new.source:
             await self.engine.restart_poller()
         log.info("configuration.loaded", extra={"config": str(new.file)})

@@ -18,19 +18,13 @@ from bridge.journal import Journal
 from bridge.journal.drills import open_to_votes
 from bridge.journal.grants import EventLife, grant_of
 from bridge.journal.store import Store
-from bridge.journal.votes import (
-    Receipt,
-    early_one,
-    end_wait,
-    receive,
-    seen,
-    waiting,
-)
+from bridge.journal.votes import Receipt, early_one, end_wait, receive, seen, waiting
 from bridge.plugins import Delivery
 from bridge.policy.allow import named
 from bridge.policy.message import MalformedApproval, NotForUs, claimed, fingerprint
 from bridge.policy.votes import HTTP, SINK, LocalOutcome
 from bridge.runtime.runtime import Runtime
+from bridge.telemetry.votes import traced_votes
 
 MOST_AT_ONCE = 256
 """After how many approvals a transaction ends."""
@@ -79,7 +73,7 @@ class Intake:
         If it raises, none of them is recorded.
         """
         journal = self._writable()
-        async with self.voting:
+        async with traced_votes(self.runtime.tracing, deliveries, via), self.voting:
             taken, full = await in_journal(
                 journal, lambda store: self._record_all(store, deliveries, via, must_sign=must_sign)
             )
@@ -99,7 +93,7 @@ class Intake:
         if identity is not None and via == HTTP:
             identity = named(self.runtime.rules.allow, identity)
         delivery = replace(delivery, identity=identity or delivery.identity)
-        async with self.voting:
+        async with traced_votes(self.runtime.tracing, [delivery], via), self.voting:
             message = self._opened_locally(delivery)
             if message.refusal is not None:
                 self.publisher.turn_away(refused_unverified(message.said[0], via, message.refusal))

@@ -18,6 +18,7 @@ from bridge.journal import Journal
 from bridge.journal.store import Store
 from bridge.policy.judge import Judgment, turn
 from bridge.runtime.runtime import CALLER_ADDRESS, Runtime
+from bridge.telemetry.cloudevents import in_trace
 
 log = logging.getLogger(__name__)
 
@@ -137,7 +138,8 @@ class Publisher:
     def publish(self, told: Outcome, now: datetime) -> CloudEvent:
         self._count(told)
         _log(told, _level(told))
-        return outcome(told, self.runtime.identity.observer, now)
+        trace = self.runtime.tracing.vote(told.cause.key, told.event_key)
+        return in_trace(outcome(told, self.runtime.identity.observer, now), trace)
 
     def turn_away(self, told: Outcome) -> None:
         """Count and log a vote that is only answered: nothing proves who sent it."""

@@ -14,6 +14,7 @@ from bridge.core.cloudevent import CloudEvent
 from bridge.plugins import Delivery
 from bridge.policy.votes import SINK
 from bridge.runtime.runtime import Runtime
+from bridge.telemetry.context import TRACEPARENT
 
 
 @dataclass(slots=True)
@@ -46,4 +47,6 @@ class ApprovalService:
             "seen": event.id,
             "id": f"{sink}:{event.id}",
         }
+        if (trace := event.attributes.get(TRACEPARENT)) is not None:
+            said[TRACEPARENT] = trace
         await self.intake.take_local(Delivery(json.dumps(said).encode()), SINK, f"sink:{sink}")

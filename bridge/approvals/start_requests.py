@@ -23,6 +23,7 @@ from bridge.metadata.answers import OUTDATED, WITHDRAWN, Accepted, SourceProblem
 from bridge.policy.judge import Judgment
 from bridge.policy.votes import Vote
 from bridge.runtime.runtime import Runtime
+from bridge.telemetry.votes import trace_request
 
 log = logging.getLogger(__name__)
 
@@ -118,7 +119,11 @@ class StartRequests:
             asked.update(await self._last_look(due, incarnation, others=others))
             return [one.known.event.event_id for one in asked.values()]
 
+        began = self.runtime.tracing.clock()
         answer = await self.azure.approve(choose)
+        last = {event[0]: one.judgment.last for event, one in asked.items()}
+        error = None if isinstance(answer, Accepted) else answer.detail
+        trace_request(self.runtime.tracing, began, last, error)
         if isinstance(answer, Accepted):
             await self._granted(list(asked.values()))
             return None

@@ -14,6 +14,7 @@ from bridge.config.models import (
     JournalSettings,
     ServerTLS,
     SourceSettings,
+    TelemetrySettings,
     TokenSettings,
 )
 from bridge.config.values import Listen
@@ -28,6 +29,7 @@ __all__ = [
     "Listen",
     "ServerTLS",
     "SourceSettings",
+    "TelemetrySettings",
     "TokenSettings",
     "changes",
     "differs",

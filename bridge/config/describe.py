@@ -6,7 +6,7 @@ from bridge import platform
 from bridge.common.fields import write_duration
 from bridge.config.approvals import ApprovalsSettings
 from bridge.config.contradictions import warnings, weak_tokens
-from bridge.config.models import Config, HttpSettings, SourceSettings
+from bridge.config.models import Config, HttpSettings, SourceSettings, TelemetrySettings
 from bridge.plugins import SinkSettings
 from bridge.policy.allow import Allow
 from bridge.policy.require import Approvers, Count, Require
@@ -37,6 +37,7 @@ def describe(config: Config) -> dict[str, list[str]]:
         "approvals": list(_approvals(config.approvals, config.http)),
         "HTTP": [*_http(config.http), _control(config.control_group)],
         "journal": list(_journal(config)),
+        "telemetry": list(_telemetry(config.telemetry)),
     }
 
 
@@ -191,6 +192,19 @@ def _http(http: HttpSettings) -> Iterator[str]:
         yield f"Accepts CloudEvents webhooks with approvals from {origins}."
     if http.probes_listen:
         yield f"Serves probes and metrics, without a token, at http://{http.probes_listen}."
+
+
+def _telemetry(telemetry: TelemetrySettings) -> Iterator[str]:
+    if telemetry.otlp is None:
+        return
+    names = sorted(telemetry.headers)
+    given = f", with the header{'s' * (len(names) > 1)} {_and(names)}" if names else ""
+    yield (
+        f"Sends traces to {telemetry.otlp}{given}, and writes traceparent into CloudEvents. What "
+        "the receiver does not take is dropped and counted."
+    )
+    if telemetry.insecure and telemetry.otlp.startswith("http:"):
+        yield "Traces may leave this machine unencrypted, as insecure: true allows."
 
 
 def _callers(http: HttpSettings) -> Iterator[str]:

@@ -17,12 +17,16 @@ from bridge.config.values import (
     Group,
     Line,
     Listen,
+    TracesUrl,
     UriReference,
+    check_traces,
 )
 from bridge.plugins import SinkSettings
 
 DEFAULT_LISTEN = Listen("127.0.0.1", 17245)
 _BEARER = re.compile(r"[!-~]+")
+_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}")
+_HEADER_VALUE = re.compile(r"[!-~](?:[ !-~]{0,8190}[!-~])?")
 
 Scope = Literal["read", "approve", "operate"]
 """operate: dead letters, replays, drills and resuming a sink."""
@@ -200,6 +204,34 @@ class ConfigFile:
     sha256: str = field(compare=False)
 
 
+class TelemetrySettings(Settings):
+    """Where to send traces."""
+
+    otlp: TracesUrl | None = Field(
+        None, description="an OTLP receiver over HTTP, such as http://127.0.0.1:4318; null: none"
+    )
+    headers: Mapping[str, Secret] = Field({}, description="headers for each request, such as a key")
+    insecure: bool = Field(default=False, description="allow plain HTTP beyond loopback")
+
+    @field_validator("headers", mode="before")
+    @classmethod
+    def _fit(cls, headers: object) -> object:
+        for name, value in headers.items() if isinstance(headers, dict) else ():
+            if not _HEADER.fullmatch(str(name)) or (
+                isinstance(value, str) and not _HEADER_VALUE.fullmatch(value)
+            ):
+                raise ValueError(f"{name!r} and its value must be printable ASCII, as in HTTP")
+        return headers
+
+    @model_validator(mode="after")
+    def _usable(self) -> Self:
+        if self.otlp is None and self.headers:
+            raise ValueError("headers have no effect without otlp")
+        if self.otlp is not None:
+            check_traces(self.otlp, insecure=self.insecure)
+        return self
+
+
 class Config(Settings):
     """The whole configuration; `file` is its path, or None for built-in defaults."""
 
@@ -216,6 +248,7 @@ class Config(Settings):
     sinks: Mapping[str, SinkSettings] = Field({}, description="default: one stdout sink")
     approvals: ApprovalsSettings = ApprovalsSettings()
     http: HttpSettings = HttpSettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
 
     _origin: ConfigFile | None = PrivateAttr(None)
 

@@ -2,6 +2,7 @@
 
 import re
 from datetime import date
+from importlib.util import find_spec
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, Self
@@ -11,6 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, GetCoreSchemaHandler, With
 from pydantic_core import CoreSchema, core_schema
 
 from bridge import platform
+from bridge.plugins.credentials.secrets import is_loopback
 
 OLDEST_VERSION = date(2017, 3, 1)
 SINK_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
@@ -32,6 +34,33 @@ def _endpoint(text: str) -> str:
     if url.path.strip("/") or url.query or url.fragment:
         raise ValueError(f"{text!r} has a path; write only {url.scheme}://{url.netloc}")
     return f"{url.scheme}://{url.netloc}"
+
+
+def _traces(text: str) -> str:
+    """The URL for traces; one without a path gets the path that OTLP names."""
+    wrong = f"{text!r} is not a URL like http://127.0.0.1:4318 or https://otlp.example/v1/traces"
+    try:
+        url = urlsplit(text)
+        known = url.scheme in {"http", "https"} and bool(url.hostname) and url.port != 0
+    except ValueError:
+        raise ValueError(wrong) from None
+    if not known or "@" in url.netloc or url.query or url.fragment or not text.isprintable():
+        raise ValueError(wrong)
+    path = url.path if url.path.strip("/") else "/v1/traces"
+    return f"{url.scheme}://{url.netloc}{path}"
+
+
+def check_traces(url: str, *, insecure: bool) -> None:
+    """Raise ValueError if traces may not or cannot be sent there."""
+    parts = urlsplit(url)
+    if parts.scheme == "http" and not (insecure or is_loopback(parts.hostname or "")):
+        raise ValueError(f"{parts.hostname} is not loopback, so otlp needs https or insecure: true")
+    try:
+        found = find_spec("opentelemetry.proto")
+    except ModuleNotFoundError:
+        found = None
+    if found is None:
+        raise ValueError("otlp needs: pip install 'scheduled-events-bridge[telemetry]'")
 
 
 def _api_version(value: object) -> str:
@@ -77,6 +106,7 @@ ApiVersion = Annotated[
 ]
 Directory = Annotated[Path, AfterValidator(_directory)]
 Line = Annotated[str, AfterValidator(_one_line)]
+TracesUrl = Annotated[str, AfterValidator(_traces)]
 UriReference = Annotated[str, AfterValidator(_uri_reference)]
 Group = Annotated[Line, AfterValidator(_group)]
 

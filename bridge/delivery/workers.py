@@ -14,6 +14,8 @@ from bridge.journal.cursors import backlog
 from bridge.plugins import Place, SinkSettings
 from bridge.plugins.sinks import find_sink
 from bridge.runtime.status import SinkStatus
+from bridge.telemetry.cloudevents import traced_sink
+from bridge.telemetry.tracing import Tracing
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,7 @@ class SinkWorkers:
     status: dict[str, SinkStatus]
     group: asyncio.TaskGroup
     vote: CastVote = no_vote
+    tracing: Tracing = field(default_factory=Tracing)
     _workers: dict[str, Worker] = field(default_factory=dict)
 
     async def configure(self, sinks: Mapping[str, SinkSettings]) -> None:
@@ -57,7 +60,7 @@ class SinkWorkers:
     def _start(self, name: str, settings: SinkSettings) -> Worker:
         status = SinkStatus(settings.type, settings.required, since=time.time())
         self.status[name] = status
-        plugin = find_sink(settings.type)
+        plugin = traced_sink(find_sink(settings.type), name, self.tracing)
         dispatcher = Dispatcher(name, plugin, settings, self.place, self.journal, status, self.vote)
         work = supervise(f"sink.{name}", dispatcher.run)
         return Worker(dispatcher, self.group.create_task(work, name=f"sink.{name}"))

@@ -21,10 +21,10 @@ def grant_of(store: Store, event: EventLife) -> GrantState | None:
     return found[0] if found else None
 
 
-def granted(store: Store) -> set[EventLife]:
-    """The events that Azure was told to start."""
-    rows = store.connection.execute("SELECT event, life FROM grants WHERE state = 'granted'")
-    return set(rows.fetchall())
+def granted(store: Store) -> dict[EventLife, float]:
+    """The events that Azure was told to start, and when it accepted that."""
+    rows = store.connection.execute("SELECT event, life, at FROM grants WHERE state = 'granted'")
+    return {(event, life): at for event, life, at in rows}
 
 
 def duties(store: Store) -> list[EventLife]:

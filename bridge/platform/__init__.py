@@ -6,6 +6,7 @@ Only this package, and `sinks.command.groups`, check which system they run on.
 import sys
 
 from bridge.platform.errors import AlreadyRunning
+from bridge.platform.process import Usage, usage
 from bridge.platform.systemd import notify, watchdog_interval
 
 if sys.platform == "win32":
@@ -57,6 +58,7 @@ else:
 
 __all__ = [
     "AlreadyRunning",
+    "Usage",
     "boot_id",
     "check_group",
     "config_file",
@@ -77,5 +79,6 @@ __all__ = [
     "serve_control",
     "signals",
     "state_dirs",
+    "usage",
     "watchdog_interval",
 ]

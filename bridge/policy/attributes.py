@@ -13,6 +13,7 @@ MessageHeaders = Sequence[tuple[str, bytes]]
 CONTENT_TYPE = "content-type"
 REQUIRED = ("specversion", "id", "source", "type")
 _PREFIXED = re.compile(r"ce[_-](.*)", re.DOTALL)
+_TRACE = "traceparent"
 _OTHERS = frozenset({CONTENT_TYPE, *HEADERS})
 
 
@@ -52,9 +53,9 @@ def attribute_of(name: str, *, unprefixed: bool) -> str | None:
 
 
 def matters(name: str) -> bool:
-    """Whether an approval may depend on the header of this name."""
+    """Whether an approval, or its trace, may depend on the header of this name."""
     lower = name.lower()
-    return lower in _OTHERS or lower in REQUIRED or marks_cloudevent(lower)
+    return lower in {*_OTHERS, *REQUIRED, _TRACE} or marks_cloudevent(lower)
 
 
 def is_ours(kind: Any) -> bool:

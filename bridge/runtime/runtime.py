@@ -29,6 +29,7 @@ from bridge.plugins import Delivery
 from bridge.policy.votes import LocalOutcome
 from bridge.runtime.identity import Identity
 from bridge.runtime.status import ReloadResult, Status
+from bridge.telemetry.tracing import Tracing
 
 if TYPE_CHECKING:
     from bridge.policy.judge import Rules
@@ -57,6 +58,7 @@ class Runtime:
     clock: Clock = field(default_factory=Clock)
     take_local: TakeLocal | None = None
     reload: ReloadFile | None = None
+    tracing: Tracing = field(default_factory=Tracing)
     _audited: datetime = field(default=datetime.min.replace(tzinfo=UTC))
     _rules: "tuple[Config, str | None, Rules] | None" = None
 
@@ -129,9 +131,11 @@ class Runtime:
         who: Mapping[str, Any],
     ) -> CloudEvent:
         from bridge.core import messages  # noqa: PLC0415  nothing is published before the first poll
+        from bridge.telemetry.cloudevents import in_own_trace  # noqa: PLC0415  as above
 
         observer = self.identity.observer
-        return messages.audited(action, observer, now, detail=detail, second=second, **who)
+        said = messages.audited(action, observer, now, detail=detail, second=second, **who)
+        return in_own_trace(said, self.tracing)
 
     async def replay(self, letter_id: str, *, actor: str, via: str) -> bool:
         """Send a dead letter again; False when there is none with that id."""

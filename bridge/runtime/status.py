@@ -14,17 +14,26 @@ SinkState = Literal["untried", "connected", "unavailable", "stopped"]
 """Connected: it has a connection, or has delivered something; until either, it is untried.
 Stopped: its receiver wants no more, until an operator resumes it."""
 BUCKETS = (0.1, 0.5, 1.0, 2.0, 5.0, 15.0, 60.0, 300.0, 3600.0)
+"""From the journal to delivered, in seconds."""
+QUICK = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
+"""For what the bridge does on its own, and for one request."""
+NOTICE = (10.0, 30.0, 60.0, 180.0, 300.0, 600.0, 900.0, 3600.0, 86400.0)
+"""Around the shortest notices that Azure gives: 30 seconds, and 5, 10 and 15 minutes."""
 
 
 @dataclass(slots=True)
 class Histogram:
-    """Counts below each of `BUCKETS`, as Prometheus expects."""
+    """Counts up to each of its bounds, as Prometheus expects."""
 
-    counts: list[int] = field(default_factory=lambda: [0] * (len(BUCKETS) + 1))
+    bounds: tuple[float, ...] = BUCKETS
+    counts: list[int] = field(init=False)
     total: float = 0.0
 
+    def __post_init__(self) -> None:
+        self.counts = [0] * (len(self.bounds) + 1)
+
     def observe(self, value: float) -> None:
-        self.counts[bisect_left(BUCKETS, value)] += 1
+        self.counts[bisect_left(self.bounds, value)] += 1
         self.total += value
 
 
@@ -52,7 +61,10 @@ class SourceStatus:
     degraded: bool = False
     clock_skew: float | None = None
     skewed: bool = False
-    notice: Histogram = field(default_factory=Histogram)
+    notice: Histogram = field(default_factory=lambda: Histogram(NOTICE))
+    requests: Histogram = field(default_factory=lambda: Histogram(QUICK))
+    recording: Histogram = field(default_factory=lambda: Histogram(QUICK))
+    """From the answer that shows transitions to the journal that has them."""
 
     def good_age(self, now: float) -> float | None:
         """Seconds since the last usable answer; *now* is monotonic."""
@@ -121,11 +133,18 @@ class Status:
     sinks: dict[str, SinkStatus] = field(default_factory=dict)
     listeners: dict[str, ListenerStatus] = field(default_factory=dict)
     approvals: dict[tuple[str, str], int] = field(default_factory=dict)
+    grant_to_start: Histogram = field(default_factory=Histogram)
+    """From Azure's answer to a StartRequest to the document that shows the start."""
     refusals: UnpublishedRefusals = field(default_factory=UnpublishedRefusals)
     journal_losses: int = 0
     configured: float | None = None
     reloads_failed: int = 0
     reload: ReloadResult | None = None
+
+    @property
+    def reload_rejected(self) -> bool:
+        """Whether the file was wrong when it was last read."""
+        return self.reload is not None and self.reload.outcome == "rejected"
 
     def count_approval(self, outcome: str, reason: str = "") -> None:
         self.approvals[outcome, reason] = self.approvals.get((outcome, reason), 0) + 1

@@ -13,6 +13,7 @@ from bridge.core.ids import timestamp
 from bridge.core.observer import Observer
 from bridge.core.state import State, Step, Transition
 from bridge.journal.drills import rehearsed
+from bridge.journal.grants import granted
 from bridge.metadata.answers import SourceProblem
 from bridge.runtime.runtime import Runtime
 from bridge.runtime.status import SourceStatus
@@ -83,8 +84,19 @@ class Announcer:
                 status.notice.observe(max(0.0, (one.event.not_before - now).total_seconds()))
             if place <= _MANY:
                 _log(one)
+        if any(one.what == "started" for one in step.transitions):
+            await self._time_starts(step)
         if len(step.transitions) > _MANY:
             log.info("event.more", extra={"count": len(step.transitions) - _MANY})
+
+    async def _time_starts(self, step: Step) -> None:
+        """Note how long Azure took to start what it was told to start."""
+        told = await self.runtime.journal.run(granted)
+        now = self.runtime.clock.timestamp()
+        for one in step.transitions:
+            at = told.get((one.event.key, one.life)) if one.what == "started" else None
+            if at is not None:
+                self.runtime.status.grant_to_start.observe(max(0.0, now - at))
 
     def _about(self, state: State, began: datetime, reason: str | None) -> messages.SourceReport:
         return messages.SourceReport(

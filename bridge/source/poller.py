@@ -57,6 +57,7 @@ class Poller:
     _seen: float | None = None
     _snapshot_due: float = 0.0
     _generation: int = -1
+    _asked_at: float = 0.0
 
     def __post_init__(self) -> None:
         self.config = self.runtime.config
@@ -107,12 +108,13 @@ class Poller:
         """Fetch once and process the answer; return the problem, if there was one."""
         await self.runtime.identity.learn(metadata)
         self.asked.set()
-        began = self.runtime.clock.monotonic()
+        began, self._asked_at = self.runtime.clock.monotonic(), self.runtime.tracing.clock()
         answer = await metadata.fetch()
-        self._log_result(answer, self.runtime.clock.monotonic() - began)
         self.status.polls += 1
         self.status.http_status = answer.status
         self.status.last_poll = self.runtime.clock.monotonic()
+        self.status.requests.observe(self.status.last_poll - began)
+        self._log_result(answer, self.status.last_poll - began)
         local = self.runtime.clock.now()
         now = azure_now(answer.date, local)
         self._compare_clocks(clock_skew(answer.date, local))
@@ -275,15 +277,20 @@ class Poller:
         if events or changed or stale:
             meta = {"degraded_since": None} if recovered else {}
             await self._record(step.state, events, **meta)
+        if step.transitions and self.status.last_poll is not None:
+            self.status.recording.observe(self.runtime.clock.monotonic() - self.status.last_poll)
         self.endpoint.was_read(self._state.incarnation)
         await self._announcer.answered(step, now)
 
     async def _record(self, state: State, events: list[CloudEvent], **meta: str | None) -> None:
+        from bridge.telemetry.cloudevents import traced_poll  # noqa: PLC0415  after the first answer
+
         now = self.runtime.clock.timestamp()
-        try:
-            await self.journal.commit(state, events, now, generation=self._generation, **meta)
-        except SetAside:
-            # Events that end in this document will not be seen again, so record them there too.
-            await self.journal.append(events, now)
-            raise
+        with traced_poll(self.runtime.tracing, self._asked_at, events) as traced:
+            try:
+                await self.journal.commit(state, traced, now, generation=self._generation, **meta)
+            except SetAside:
+                # Events that end in this document will not be seen again, so record them there too.
+                await self.journal.append(traced, now)
+                raise
         self._state = state

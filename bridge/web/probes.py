@@ -2,6 +2,7 @@
 
 from aiohttp import web
 
+from bridge import platform
 from bridge.runtime.status import stuck
 from bridge.web.context import CONTEXT
 from bridge.web.health.metrics import Moment, families
@@ -39,6 +40,7 @@ async def metrics(request: web.Request) -> web.Response:
         tokens_refused=context.tokens_refused,
         certificates_refused=context.certificates_refused,
         streams=context.streams.count,
+        usage=platform.usage(),
     )
     text = render(families(context.runtime, readings, moment))
     return web.Response(body=text.encode(), headers={"Content-Type": CONTENT_TYPE})

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from support.deployed import SELECTOR, alerts, queries
 from support.guarded_bridge import scrape
 from support.prometheus import Parsed, parse
 from support.served_bridge import bridge, config
@@ -11,7 +12,7 @@ from bridge.runtime.status import ListenerStatus
 
 PAGE = (Path(__file__).parents[2] / "docs" / "operations.md").read_text(encoding="utf-8")
 TABLE = PAGE.split("## Metrics")[1].split("### Alerts")[0]
-ALERTS = PAGE.split("### Alerts")[1].split("\n## ")[0]
+ALERTS = PAGE.split("### Alerts")[1].split("\n### ")[0]
 HISTOGRAM = re.compile(r"_(bucket|sum|count)$")
 
 
@@ -28,8 +29,10 @@ async def written(folder: Path) -> dict[str, Parsed]:
 async def test_the_page_lists_every_metric_with_its_labels_and_no_other(tmp_path):
     listed = {
         name: set(re.findall(r"`(\w+)`", labels))
-        for names, labels in re.findall(r"^\| (`seb_[^|]*) \| ([^|]*)\|", TABLE, re.MULTILINE)
-        for name in re.findall(r"`(seb_\w+)`", names)
+        for names, labels in re.findall(
+            r"^\| (`(?:seb|process)_[^|]*) \| ([^|]*)\|", TABLE, re.MULTILINE
+        )
+        for name in re.findall(r"`(\w+)`", names)
     }
     found = {
         name: {label for _, labels in family.samples for label, _ in labels} - {"le"}
@@ -38,9 +41,18 @@ async def test_the_page_lists_every_metric_with_its_labels_and_no_other(tmp_path
     assert listed == found
 
 
-async def test_every_alert_is_about_metrics_that_exist_with_values_that_exist(tmp_path):
+async def test_every_alert_and_panel_is_about_metrics_and_values_that_exist(tmp_path):
     found = await written(tmp_path)
-    for name, conditions in re.findall(r"(seb_\w+)(?:\{([^}]*)\})?", ALERTS):
-        labels = dict(re.findall(r'(\w+)="([^"]*)"', conditions))
+    expressions = [rule["expr"] for rule in alerts().values()]
+    expressions += [query for _, query in queries()]
+    for name, conditions in SELECTOR.findall("\n".join(expressions)):
+        if name == "up":
+            continue
+        exact = dict(re.findall(r'(\w+)="([^"]*)"', conditions))
         samples = [dict(one) for _, one in found[HISTOGRAM.sub("", name)].samples]
-        assert any(labels.items() <= one.items() for one in samples), (name, labels)
+        assert any(exact.items() <= one.items() for one in samples), (name, exact)
+
+
+def test_the_page_lists_every_alert_with_its_severity():
+    listed = dict(re.findall(r"^\| `(Seb\w+)` \| (\w+) \|", ALERTS, re.MULTILINE))
+    assert listed == {name: rule["labels"]["severity"] for name, rule in alerts().items()}

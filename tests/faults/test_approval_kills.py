@@ -13,6 +13,7 @@ import aiohttp
 import pytest
 from support.bridge_process import Stage, stage
 from support.judge import told
+from support.ports import free_ports
 from support.until import until
 
 from bridge.platform import control_address, control_connector
@@ -73,21 +74,27 @@ def all_read(at: Stage) -> None:
     assert int(read) == topic(at).stat().st_size
 
 
-async def attempt(folder: Path, fault: str, number: int, source: dict[str, int] = SOURCE) -> bool:
+async def attempt(
+    folder: Path, fault: str, number: int, source: dict[str, int] = SOURCE, **config: Any
+) -> bool:
     approvals = {
         "from": {"bus": {"type": "tail", "trust": "transport", "path": str(folder / "approvals")}}
     }
-    async with stage(folder, approvals=approvals, quick=True) as at:
+    async with stage(folder, approvals=approvals, quick=True, **config) as at:
         met = await story(at, source, **{fault: number})
         verdict(at)
         all_read(at)
     return met
 
 
-async def every(folder: Path, fault: str, numbers: range, source: dict[str, int] = SOURCE) -> None:
+async def every(
+    folder: Path, fault: str, numbers: range, source: dict[str, int] = SOURCE, **config: Any
+) -> None:
     """Run them in parallel, each killed at a different place."""
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(attempt(folder / f"{n}", fault, n, source)) for n in numbers]
+        tasks = [
+            group.create_task(attempt(folder / f"{n}", fault, n, source, **config)) for n in numbers
+        ]
     assert [task.result() for task in tasks] == [True] * len(numbers)
 
 
@@ -105,8 +112,12 @@ async def test_a_kill_around_the_last_look_and_around_the_grant_grants_once(tmp_
 async def test_a_kill_around_the_commit_of_votes_that_came_together_loses_none_and_counts_each_once(
     tmp_path,
 ):
-    """Before the commit (1), before the first acknowledgment (2), and around the last look."""
-    await every(tmp_path, "around_ballot", range(1, 5), TOGETHER)
+    """Before the commit (1), before the first acknowledgment (2), and around the last look.
+
+    Traces go nowhere meanwhile: they change nothing about votes.
+    """
+    nowhere = {"otlp": f"http://127.0.0.1:{free_ports(1)[0]}"}
+    await every(tmp_path, "around_ballot", range(1, 5), TOGETHER, telemetry=nowhere)
 
 
 @pytest.mark.timeout(120)

@@ -44,9 +44,9 @@ MUTATIONS = (
     Mutation(
         "a document and its CloudEvents are one commit",
         "bridge/source/poller.py",
-        "            await self.journal.commit(state, events, now, generation=self._generation, **meta)\n",
-        "            await self.journal.commit(state, [], now, generation=self._generation, **meta)\n"
-        "            await self.journal.append(events, now)\n",
+        "                await self.journal.commit(state, traced, now, generation=self._generation, **meta)\n",
+        "                await self.journal.commit(state, [], now, generation=self._generation, **meta)\n"
+        "                await self.journal.append(traced, now)\n",
         "tests/faults/test_fault_points.py::test_a_kill_at_any_commit_loses_nothing",
     ),
     Mutation(

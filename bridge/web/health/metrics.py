@@ -8,6 +8,7 @@ from bridge.approvals.publisher import DROPPED
 from bridge.core.cloudevent import TransitionKind
 from bridge.journal.cursors import Backlog
 from bridge.metadata import answers
+from bridge.platform import Usage
 from bridge.policy import votes
 from bridge.runtime.runtime import Runtime
 from bridge.runtime.status import SinkStatus, SourceStatus, Status
@@ -16,10 +17,10 @@ from bridge.web.health.prometheus import Family
 _OUTCOMES: Mapping[str, tuple[str, ...]] = {
     "recorded": ("",),
     "granted": ("",),
-    "refused": votes.REASONS,
-    "failed": ("expired",),
+    "refused": (*votes.REASONS, "other"),
+    "failed": ("expired", "other"),
     "due": ("",),
-    "dropped": DROPPED,
+    "dropped": (*DROPPED, "other"),
 }
 """Each outcome of a vote, and its reasons."""
 
@@ -47,6 +48,7 @@ class Moment:
     tokens_refused: int
     certificates_refused: int
     streams: int
+    usage: Usage
 
 
 def families(runtime: Runtime, readings: Readings, moment: Moment) -> list[Family]:
@@ -65,6 +67,12 @@ def families(runtime: Runtime, readings: Readings, moment: Moment) -> list[Famil
             "seb_certificates_refused_total", "counter", "Votes by certificates without permission."
         ).add(moment.certificates_refused),
         Family("seb_streams", "gauge", "Open streams of CloudEvents.").add(moment.streams),
+        Family("seb_spans_exported_total", "counter", "Spans that an OTLP receiver took.").add(
+            runtime.tracing.exported
+        ),
+        Family(
+            "seb_spans_dropped_total", "counter", "Spans that no OTLP receiver took, and are gone."
+        ).add(runtime.tracing.dropped),
     ]
 
 
@@ -78,6 +86,9 @@ def _process(runtime: Runtime, moment: Moment) -> list[Family]:
         Family("seb_start_time_seconds", "gauge", "When the bridge started, as Unix time.").add(
             moment.started
         ),
+        Family("seb_uptime_seconds", "gauge", "Time since the bridge started.").add(
+            max(0.0, moment.monotonic - status.started)
+        ),
         Family("seb_ready", "gauge", "1 when /readyz answers 200.").add(int(moment.ready)),
         Family("seb_reloads_failed_total", "counter", "Configurations that were rejected.").add(
             status.reloads_failed
@@ -88,7 +99,23 @@ def _process(runtime: Runtime, moment: Moment) -> list[Family]:
         Family("seb_config_age_seconds", "gauge", "Time since it took effect.").add(
             max(0.0, moment.monotonic - configured)
         ),
+        Family(
+            "seb_config_last_reload_successful", "gauge", "0 while the last reload was rejected."
+        ).add(int(not status.reload_rejected)),
+        *_usage(moment.usage),
     ]
+
+
+def _usage(usage: Usage) -> list[Family]:
+    """What client libraries of Prometheus report about each process, under the same names."""
+    cpu = Family("process_cpu_seconds_total", "counter", "CPU time that the process has used.")
+    memory = Family("process_resident_memory_bytes", "gauge", "Memory that the process occupies.")
+    if usage.memory is not None:
+        memory.add(usage.memory)
+    files = Family("process_open_fds", "gauge", "Files and sockets that the process has open.")
+    if usage.files is not None:
+        files.add(usage.files)
+    return [cpu.add(usage.cpu), memory, files]
 
 
 def _source(source: SourceStatus, readings: Readings, moment: Moment) -> list[Family]:
@@ -103,9 +130,15 @@ def _source(source: SourceStatus, readings: Readings, moment: Moment) -> list[Fa
         Family(
             "seb_notice_seconds", "histogram", "Time left when a scheduled event was first seen."
         ).add_histogram(source.notice),
+        Family(
+            "seb_poll_duration_seconds", "histogram", "Time until the metadata service answered."
+        ).add_histogram(source.requests),
+        Family(
+            "seb_detect_to_journal_seconds", "histogram", "Time from an answer to the journal."
+        ).add_histogram(source.recording),
     ]
     problems = Family("seb_poll_problems_total", "counter", "Polls without a usable answer.")
-    for reason, count in _from_zero(answers.REASONS, source.problems).items():
+    for reason, count in _from_zero((*answers.REASONS, "other"), source.problems).items():
         problems.add(count, reason=reason)
     transitions = Family("seb_transitions_total", "counter", "Transitions of scheduled events.")
     for what, count in _from_zero(get_args(TransitionKind), source.transitions).items():
@@ -210,7 +243,10 @@ def _approvals(status: Status, now: float) -> list[Family]:
             lag.add(source.lag, **labels)
         if source.heard is not None:
             heard.add(max(0.0, now - source.heard), **labels)
-    return [_outcomes(status.approvals), up, received, lag, heard]
+    started = Family(
+        "seb_grant_to_start_seconds", "histogram", "Time from Azure's answer to the start it shows."
+    ).add_histogram(status.grant_to_start)
+    return [_outcomes(status.approvals), started, up, received, lag, heard]
 
 
 def _journal(runtime: Runtime, readings: Readings) -> list[Family]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from bridge.runtime.status import BUCKETS, Histogram
+from bridge.runtime.status import Histogram
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _ESCAPES = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
@@ -29,7 +29,7 @@ class Family:
     def add_histogram(self, histogram: Histogram, **labels: str) -> "Family":
         """Add a histogram. In Prometheus, each bucket includes all buckets below it."""
         below = 0
-        for bound, count in zip((*BUCKETS, float("inf")), histogram.counts, strict=True):
+        for bound, count in zip((*histogram.bounds, float("inf")), histogram.counts, strict=True):
             below += count
             self.samples.append(("_bucket", {**labels, "le": _number(bound)}, below))
         self.samples.append(("_sum", labels, histogram.total))

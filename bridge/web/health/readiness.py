@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from bridge.common.fields import write_duration
+from bridge.runtime.runbook import Topic, link
 from bridge.runtime.status import SinkStatus, Status
 
 FRESH = 30.0
@@ -15,10 +16,14 @@ SILENT = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A reason why the bridge is not ready, or a note."""
+    """A reason why the bridge is not ready, or a note; the runbook has more on its topic."""
 
     what: str
     why: str
+    topic: Topic
+
+    def as_json(self) -> dict[str, str]:
+        return {"what": self.what, "why": self.why, "runbook": link(self.topic)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +40,8 @@ class Readiness:
     def as_json(self) -> dict[str, Any]:
         return {
             "ready": self.ready,
-            "reasons": [{"what": each.what, "why": each.why} for each in self.reasons],
-            "notes": [{"what": each.what, "why": each.why} for each in self.notes],
+            "reasons": [each.as_json() for each in self.reasons],
+            "notes": [each.as_json() for each in self.notes],
         }
 
 
@@ -55,7 +60,7 @@ class HealthView:
 def readiness(view: HealthView) -> Readiness:
     """The bridge needs a fresh source, a writable journal and its required sinks."""
     sinks = [
-        (sink.required, Remark(f"sink {name}", _why(name, sink)))
+        (sink.required, _sink(name, sink))
         for name, sink in view.status.sinks.items()
         if sink.state in {"unavailable", "stopped"}
     ]
@@ -65,10 +70,11 @@ def readiness(view: HealthView) -> Readiness:
     return Readiness(tuple(reasons), (*_notes(view), *notes))
 
 
-def _why(name: str, sink: SinkStatus) -> str:
+def _sink(name: str, sink: SinkStatus) -> Remark:
     if sink.state == "stopped":
-        return f"stopped: {sink.error}; fix that, then run: seb sinks --resume {name}"
-    return sink.error or "unavailable"
+        why = f"stopped: {sink.error}; fix that, then run: seb sinks --resume {name}"
+        return Remark(f"sink {name}", why, "sink-stopped")
+    return Remark(f"sink {name}", sink.error or "unavailable", "sink-unavailable")
 
 
 def _source(view: HealthView) -> Remark | None:
@@ -82,24 +88,26 @@ def _source(view: HealthView) -> Remark | None:
     )
     because = [part.rstrip(".") for part in (source.problem, source.detail) if part]
     why = f"the metadata service {silence}" + (f" ({': '.join(because)})" if because else "")
-    return Remark("source", why)
+    return Remark("source", why, "source")
 
 
 def _journal(view: HealthView) -> Remark | None:
-    return Remark("journal", view.journal_trouble) if view.journal_trouble else None
+    trouble = view.journal_trouble
+    return Remark("journal", trouble, "journal-unwritable") if trouble else None
 
 
 def _notes(view: HealthView) -> list[Remark]:
     notes = []
     if view.scope == "own" and view.vm_name is None:
         why = "this VM's name is not known yet, so the scheduled events of all VMs are published"
-        notes.append(Remark("scope", why))
+        notes.append(Remark("scope", why, "vm-name"))
     untried = [name for name, sink in view.status.sinks.items() if sink.state == "untried"]
-    notes += [Remark(f"sink {name}", "untried: nothing was delivered yet") for name in untried]
+    why = "untried: nothing was delivered yet"
+    notes += [Remark(f"sink {name}", why, "sink-untried") for name in untried]
     notes += [*_clock(view), *_approvals(view)]
     if lost := view.status.journal_losses:
         why = f"{lost} deliveries were lost since the start, because the journal was full"
-        notes.append(Remark("journal", why))
+        notes.append(Remark("journal", why, "journal-full"))
     return notes
 
 
@@ -110,7 +118,7 @@ def _clock(view: HealthView) -> list[Remark]:
     how = "ahead of" if source.clock_skew > 0 else "behind"
     off = _round(abs(source.clock_skew))
     why = f"this VM's clock is {off} {how} Azure's; check how its time is synchronized"
-    return [Remark("clock", why)]
+    return [Remark("clock", why, "clock")]
 
 
 def _approvals(view: HealthView) -> list[Remark]:
@@ -119,10 +127,11 @@ def _approvals(view: HealthView) -> list[Remark]:
     for name, source in view.status.listeners.items():
         silence = view.monotonic - (source.heard if source.heard is not None else view.monotonic)
         if source.state == "unavailable":
-            notes.append(Remark(f"approvals {name}", source.error or "unavailable"))
+            why = source.error or "unavailable"
+            notes.append(Remark(f"approvals {name}", why, "approval-source"))
         elif silence > SILENT:
             why = f"has been silent for {_round(silence)}"
-            notes.append(Remark(f"approvals {name}", why))
+            notes.append(Remark(f"approvals {name}", why, "approval-source"))
     return notes
 
 

@@ -104,3 +104,46 @@ def test_errors_in_a_section_are_explained(problems, text, said):
     [found] = problems(text)
     assert said in found
     assert found.startswith(":1: ")
+
+
+def test_traces_go_to_the_path_of_otlp_unless_one_is_given(read):
+    for given, used in (
+        ("http://127.0.0.1:4318", "http://127.0.0.1:4318/v1/traces"),
+        ("https://otlp.example/", "https://otlp.example/v1/traces"),
+        ("https://otlp.example/x/v1/traces", "https://otlp.example/x/v1/traces"),
+    ):
+        assert read(f"telemetry: {{otlp: '{given}'}}").telemetry.otlp == used
+    assert read("telemetry: null").telemetry.otlp is None
+    assert read("telemetry: {otlp: 'http://otlp.example', insecure: true}").telemetry.insecure
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{otlp: 4318}", "otlp"),
+        ("{otlp: 'grpc://127.0.0.1:4317'}", "is not a URL like http://127.0.0.1:4318"),
+        ("{otlp: 'http://user:s3cret@127.0.0.1'}", "is not a URL like"),
+        ("{otlp: 'http://127.0.0.1/?a=b'}", "is not a URL like"),
+        ("{otlp: 'http://otlp.example:4318'}", "otlp needs https or insecure: true"),
+        ("{headers: {a: b}}", "headers have no effect without otlp"),
+        ("{otlp: 'http://127.0.0.1', headers: {'a b': c}}", "must be printable ASCII"),
+        ("{otlp: 'http://127.0.0.1', headers: {a: \"b\\nc\"}}", "must be printable ASCII"),
+        ("{otpl: 'http://127.0.0.1'}", "otlp"),
+    ],
+)
+def test_where_traces_cannot_or_may_not_go_is_an_error(problems, text, said):
+    found = problems(f"telemetry: {text}")
+    assert len(found) == 1
+    assert said in found[0]
+    assert "s3cret" not in found[0]
+
+
+def test_traces_without_their_extra_say_what_to_install(problems, monkeypatch):
+    monkeypatch.setattr("bridge.config.values.find_spec", lambda _: None)
+    [said] = problems("telemetry: {otlp: 'http://127.0.0.1:4318'}")
+    assert "pip install 'scheduled-events-bridge[telemetry]'" in said
+
+
+def test_the_environment_of_opentelemetry_is_not_read(read):
+    config = read("{}", OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:4318")
+    assert config.telemetry.otlp is None

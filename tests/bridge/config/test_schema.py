@@ -84,6 +84,7 @@ def test_the_guide_names_every_key():
         "JournalSettings": "journal",
     }
     sections |= {"ApprovalsSettings": "approvals", "HttpSettings": "http"}
+    sections |= {"TelemetrySettings": "telemetry"}
     keys = [
         f"{at}.{key}"
         for name, at in sections.items()

@@ -16,4 +16,10 @@ async def test_a_bridge_that_is_not_ready_says_why(running):
     running.runtime.status.sinks["bus"].error = "no broker"
     status, body = await running.http.ask("GET", "/readyz")
     assert status == 503
-    assert body["reasons"] == [{"what": "sink bus", "why": "no broker"}]
+    assert body["reasons"] == [
+        {
+            "what": "sink bus",
+            "why": "no broker",
+            "runbook": "docs/runbook.md#a-sink-is-unavailable",
+        }
+    ]

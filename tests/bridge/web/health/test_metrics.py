@@ -11,7 +11,7 @@ from bridge.config import fingerprint
 from bridge.core.cloudevent import TRANSITIONS
 from bridge.metadata import answers
 from bridge.policy import votes
-from bridge.runtime.status import ListenerStatus
+from bridge.runtime.status import ListenerStatus, ReloadResult
 
 FIRST = "602D9444-D2CD-49C7-8624-8643E7171297"
 
@@ -26,7 +26,8 @@ async def test_a_fresh_bridge_has_metrics_that_prometheus_reads(running):
     assert value(found, "seb_journal_trouble") == 0
     assert value(found, "seb_start_time_seconds") > 1_700_000_000
     assert 0 <= value(found, "seb_poll_age_seconds") < 30
-    assert all(name.startswith("seb_") for name in found)
+    assert value(found, "process_cpu_seconds_total") > 0
+    assert all(name.startswith(("seb_", "process_")) for name in found)
 
 
 async def test_a_stopped_sink_differs_from_one_that_is_down(running):
@@ -101,6 +102,9 @@ async def test_every_series_of_a_known_label_is_there_from_the_start(running):
     assert value(found, "seb_approvals_total", outcome="failed", reason="expired") == 0
     for reason in votes.REASONS:
         assert value(found, "seb_approvals_total", outcome="refused", reason=reason) == 0
+    assert value(found, "seb_approvals_total", outcome="refused", reason="other") == 0
+    assert value(found, "seb_approvals_total", outcome="dropped", reason="other") == 0
+    assert value(found, "seb_poll_problems_total", reason="other") == 0
     for reason in DROPPED:
         assert value(found, "seb_approvals_total", outcome="dropped", reason=reason) == 0
     for reason in answers.REASONS:
@@ -128,6 +132,31 @@ async def test_the_configuration_has_a_hash_and_an_age(running):
     running.runtime.status.configured = running.runtime.clock.monotonic() - 1000
     found = parse(await scrape(running.http))
     assert 1000 <= value(found, "seb_config_age_seconds") < 1030
+
+
+async def test_a_reload_that_was_rejected_shows_until_one_succeeds(running):
+    found = parse(await scrape(running.http))
+    assert value(found, "seb_config_last_reload_successful") == 1
+    running.runtime.status.reload = ReloadResult("rejected", 0.0, "local", "control")
+    found = parse(await scrape(running.http))
+    assert value(found, "seb_config_last_reload_successful") == 0
+
+
+async def test_histograms_have_bounds_that_suit_what_they_measure(running):
+    status = running.runtime.status
+    status.source.notice.observe(29)
+    status.source.recording.observe(0.004)
+    status.grant_to_start.observe(0.4)
+    found = parse(await scrape(running.http))
+    for name, bound in (
+        ("seb_notice_seconds", "30"),
+        ("seb_detect_to_journal_seconds", "0.005"),
+        ("seb_grant_to_start_seconds", "0.5"),
+    ):
+        below = {
+            dict(labels).get("le"): count for (_, labels), count in found[name].samples.items()
+        }
+        assert below[bound] == 1, name
 
 
 async def test_a_reason_that_a_plugin_makes_up_does_not_make_a_series_for_each(running):
