@@ -70,13 +70,14 @@ def ask(path: str, body: dict | None = None, **headers: str) -> HTTPResponse:
 
 
 def stream(after: str) -> Iterator[tuple[str, bytes]]:
-    """Yield the id and the data of each Server-Sent Event."""
-    key = after
+    """Yield the id and the data of each Server-Sent Event that holds a CloudEvent."""
+    key, kind = after, b""
     with ask("/api/v1/stream", **{"Last-Event-ID": after}) as answer:
         while line := answer.readline(1 << 20):
             name, _, value = line.strip().partition(b": ")
             key = value.decode() if name == b"id" else key
-            if name == b"data":
+            kind = value if name == b"event" else kind if name else b""
+            if name == b"data" and kind != b"open":
                 yield key, value
 
 

@@ -273,6 +273,7 @@ async def send_refused_votes(base: str, event: str) -> None:
                 assert answer.status in (401, 403)
 
 
+@pytest.mark.timeout(120)
 async def test_no_secret_of_the_configuration_is_found_anywhere_after_a_run(tmp_path, monkeypatch):
     monkeypatch.setenv("PLANTED", SECRETS["environment"])
     port, closed = free_ports(2)

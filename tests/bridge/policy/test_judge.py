@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from support.ballots import cast
 from support.world import ME, NOON, NOTICE, OTHER, SECOND, scheduled_event, started
 
-from bridge.policy.judge import Rules, as_vote, judge, objection, turn
+from bridge.policy.judge import CountedVotes, Rules, as_vote, judge, objection, turn
 from bridge.policy.votes import Announced, Approval, Given, Refusal
 
 EVENT = scheduled_event()
@@ -191,3 +191,13 @@ def test_nothing_is_satisfied_without_approvals_or_over_a_hold_in_any_order(vote
         assert found.since is not None
     backwards = judge(EVENT, latest[::-1], rules, moment)
     assert (found.satisfied, found.since) == (backwards.satisfied, backwards.since)
+
+
+def test_holds_in_force_are_listed_with_their_ends():
+    first = cast(decision="hold", approver="a", resource="")
+    second = cast(decision="hold", approver="b", resource="", at=NOON + SECOND)
+    counted = CountedVotes(EVENT, ANY, [second, first])
+    end = NOON + ANY.hold_timeout
+    assert counted.held(NOON) == [(first, end), (second, end + SECOND)]
+    assert counted.held(end) == [(second, end + SECOND)]
+    assert counted.held(end + SECOND) == []

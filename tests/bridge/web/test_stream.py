@@ -8,7 +8,7 @@ from support.served_bridge import bridge, config
 from support.until import until
 
 from bridge.core.cloudevent import CloudEvent
-from bridge.web.stream import Streams, encode
+from bridge.web.stream import Cursor, SharedBatches, Streams, encode
 
 
 @pytest.fixture
@@ -257,3 +257,15 @@ async def test_a_stream_ends_with_the_token_of_its_reader(tmp_path, limits):
 
 async def test_asking_for_strays_is_yes_or_no(running):
     assert (await running.http.ask("GET", "/api/v1/stream?strays=perhaps"))[0] == 400
+
+
+async def test_a_batch_is_read_once_for_all_readers_at_the_same_place(running):
+    ids = await record(running, *range(30))
+    batches = SharedBatches()
+    cursors = [Cursor(running.journal, batches) for _ in range(5)]
+    for cursor in cursors:
+        await cursor.begin("0")
+    for count in (1, 2):
+        texts = {await cursor.next() for cursor in cursors}
+        assert (len(texts), batches.reads) == (1, count)
+    assert ids[-1].encode() in texts.pop()
