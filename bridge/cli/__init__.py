@@ -37,7 +37,7 @@ COMMANDS = {
     "health": ("bridge.cli.commands.health", "exit with 0 if the bridge is alive, else with 1"),
     "keygen": ("bridge.cli.commands.keygen", "create a key with which an approver signs votes"),
     "completion": ("bridge.cli.commands.completion", "print the completion script of a shell"),
-    "schema": ("bridge.cli.commands.schema", "print a JSON Schema or the AsyncAPI document"),
+    "schema": ("bridge.cli.commands.schema", "print a JSON Schema, AsyncAPI or OpenAPI document"),
 }
 
 
