@@ -177,7 +177,7 @@ def test_check_names_the_tokens_that_may_vote_but_not_operate(read):
 def test_warnings_come_before_everything_else(read):
     found = describe(read(approvals("require: {approvers: [a]}")))
     assert len(found["warnings"]) == 1
-    assert list(found) == ["warnings", "source", "sinks", "approvals", "HTTP", "journal"]
+    assert next(iter(found)) == "warnings"
 
 
 def test_check_warns_about_names_that_anyone_can_claim(read, tail):

@@ -164,8 +164,8 @@ def test_rights_rules_and_reminders_are_described_in_sentences(read, tail):
 
 def test_the_sentences_about_traces_name_headers_and_no_secret(read):
     text = "telemetry: {otlp: 'http://otlp.example', insecure: true, headers: {b: '${KEY}', a: x}}"
-    said = " ".join(describe(read(text, KEY="s3cret")))
+    said = " ".join(sentences(read(text, KEY="s3cret")))
     assert "Sends traces to http://otlp.example/v1/traces, with the headers a and b," in said
     assert "unencrypted, as insecure: true allows." in said
     assert "s3cret" not in said
-    assert "traces" not in " ".join(describe(read("{}")))
+    assert "traces" not in " ".join(sentences(read("{}")))
