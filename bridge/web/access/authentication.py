@@ -106,14 +106,11 @@ class Authenticator:
         raise ProblemDetails(403, sentence, WWW_Authenticate=challenge)
 
     def session(self, request: web.Request) -> Caller | None:
-        """The caller of the session that the cookie and the key prove together.
+        """The caller of the session that the cookie proves, with its key if it has one.
 
         What changes something must also come from a page of this server, and say so.
         """
-        key = session_key(request)
-        if key is None:
-            return None
-        tokens = self.context.runtime.config.http.tokens
+        key, tokens = session_key(request), self.context.runtime.config.http.tokens
         for name in session_ids(request):
             caller = self.context.sessions.find(name, key, tokens)
             if caller is not None:

@@ -1,7 +1,7 @@
 """Log-ins from the console: in memory, for half a day, and no longer than their token.
 
-A browser sends a cookie to every port of a host, so a cookie alone proves nothing here. Each
-session also has a key, which the page keeps where only its own port can read it.
+A browser sends a cookie to every port of a host. So the console asks for a session with a key,
+which its page keeps where only its own port can read it; there the cookie alone proves nothing.
 """
 
 import hashlib
@@ -23,10 +23,10 @@ MOST_CODES = 20
 
 
 class OpenedSession(NamedTuple):
-    """What the browser gets, once: an id for its cookie, and a key for its page."""
+    """What the caller gets, once: an id for its cookie, and a key if it asked for one."""
 
     id: str
-    key: str
+    key: str | None
     caller: Caller
 
 
@@ -36,7 +36,7 @@ class _Session:
 
     token: str
     secret: bytes
-    key: bytes
+    key: bytes | None
     ends: float
     until: float
 
@@ -52,23 +52,25 @@ class Sessions:
     def __len__(self) -> int:
         return len(self._open)
 
-    def open(self, token: TokenSettings) -> OpenedSession:
+    def open(self, token: TokenSettings, *, keyed: bool = True) -> OpenedSession:
         """Begin a session with the rights of *token*. Raises OSError if its file is unreadable."""
         self._tidy()
         same = [each for each, one in self._open.items() if one.token == token.name]
         for oldest in same[: max(0, len(same) - MOST_FOR_ONE + 1)]:
             del self._open[oldest]
-        name, key = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
+        name = secrets.token_urlsafe(32)
+        key = secrets.token_urlsafe(32) if keyed else None
         ends, until = self.clock.monotonic() + LIFE, self.clock.timestamp() + LIFE
-        made = _Session(token.name, _hash(token.token.get()), _hash(key), ends, until)
+        secret, hashed = _hash(token.token.get()), None if key is None else _hash(key)
+        made = _Session(token.name, secret, hashed, ends, until)
         self._open[_hash(name)] = made
         return OpenedSession(name, key, _caller(token, made))
 
-    def find(self, name: str, key: str, tokens: Iterable[TokenSettings]) -> Caller | None:
+    def find(self, name: str, key: str | None, tokens: Iterable[TokenSettings]) -> Caller | None:
         """The caller with this session, with the rights that its token has now."""
         hashed = _hash(name)
         found = self._open.get(hashed)
-        if found is None or not hmac.compare_digest(found.key, _hash(key)):
+        if found is None or not _opens(key, found):
             return None
         token = next((one for one in tokens if one.name == found.token), None)
         if token is None or self.clock.monotonic() >= found.ends or not _same(token, found):
@@ -76,9 +78,9 @@ class Sessions:
             return None
         return _caller(token, found)
 
-    def end(self, name: str, key: str) -> None:
+    def end(self, name: str, key: str | None) -> None:
         found = self._open.get(_hash(name))
-        if found is not None and hmac.compare_digest(found.key, _hash(key)):
+        if found is not None and _opens(key, found):
             del self._open[_hash(name)]
 
     def issue_code(self, token: TokenSettings) -> tuple[str, float]:
@@ -104,6 +106,13 @@ class Sessions:
 
 def _hash(text: str) -> bytes:
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).digest()
+
+
+def _opens(key: str | None, session: _Session) -> bool:
+    """Whether the key is right; a session without one is not for a page that has one."""
+    if key is None:
+        return session.key is None
+    return session.key is not None and hmac.compare_digest(session.key, _hash(key))
 
 
 def _same(token: TokenSettings, session: _Session) -> bool:

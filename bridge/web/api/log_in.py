@@ -15,7 +15,7 @@ from bridge.web.context import CONTEXT, WebContext
 from bridge.web.problems import ProblemDetails
 
 routes = web.RouteTableDef()
-_WHAT = 'Send {"token": …} or {"code": …}, as JSON.'
+_WHAT = 'Send {"token": …} or {"code": …}, as JSON; "key": true makes a session that needs a key.'
 _LOCAL = "The control socket needs no log-in."
 
 
@@ -38,13 +38,13 @@ async def log_in(request: web.Request) -> web.Response:
     name = await authenticator.log_in(request, said.get("token"), said.get("code"))
     _end(request, context)
     try:
-        opened = context.sessions.open(_token(context, name))
+        opened = context.sessions.open(_token(context, name), keyed="key" in said)
     except (OSError, ValueError):
         raise ProblemDetails(503, "The token cannot be read now.", Retry_After="1") from None
     body = {
-        "key": opened.key,
         "caller": bridge_shapes.caller(opened.caller),
         "access": bridge_shapes.access(context.runtime.config),
+        **({} if opened.key is None else {"key": opened.key}),
     }
     response = web.json_response(body, status=201)
     cookies.give(response, request, opened.id)
@@ -76,23 +76,24 @@ async def code(request: web.Request) -> web.Response:
 
 def _end(request: web.Request, context: WebContext) -> None:
     key = cookies.session_key(request)
-    for name in cookies.session_ids(request) if key is not None else ():
-        context.sessions.end(name, key or "")
+    for name in cookies.session_ids(request):
+        context.sessions.end(name, key)
 
 
 async def _said(request: web.Request, names: set[str]) -> dict[str, str]:
-    """The body: one of *names*, with text."""
+    """The body: one of *names*, with text, and `key` if it is there and true."""
     if request.content_type != "application/json":
         raise ProblemDetails(415, _WHAT)
     try:
         said: Any = decode(await request.read(), unique=True)
     except ValueError:
         said = None
+    keyed = isinstance(said, dict) and said.pop("key", False)
     if not isinstance(said, dict) or len(said) != 1 or not said.keys() <= names:
         raise ProblemDetails(400, _WHAT)
-    if not all(isinstance(value, str) and value for value in said.values()):
+    if not isinstance(keyed, bool) or not all(isinstance(v, str) and v for v in said.values()):
         raise ProblemDetails(400, _WHAT)
-    return said
+    return said | ({"key": ""} if keyed else {})
 
 
 def _token(context: WebContext, name: str) -> TokenSettings:

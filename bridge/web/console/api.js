@@ -28,8 +28,8 @@ export class Problem extends Error {
 
 /** @param {Record<string, string>} [more] */
 function headers(more = {}) {
-  const key = localStorage.getItem(KEY);
-  return key === null ? more : { ...more, "X-Session-Key": key };
+  // Without a key, none: a cookie from another port of this host then has no effect.
+  return { ...more, "X-Session-Key": localStorage.getItem(KEY) ?? "none" };
 }
 
 /**
@@ -68,7 +68,7 @@ export async function session() {
  * @returns {Promise<Session>}
  */
 export async function logIn(proof) {
-  const answer = await ask("session", "POST", proof);
+  const answer = await ask("session", "POST", { ...proof, key: true });
   localStorage.setItem(KEY, answer.key);
   return answer;
 }

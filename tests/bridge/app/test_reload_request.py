@@ -106,7 +106,7 @@ async def test_new_listeners_keep_the_sessions_of_the_console(place):
     place.write(http={"listen": f"127.0.0.1:{first}", "tokens": tokens})
     async with serving(place) as app, aiohttp.ClientSession() as session:
         at = f"http://127.0.0.1:{first}/api/v1/session"
-        async with session.post(at, json={"token": "secret"}) as answer:
+        async with session.post(at, json={"token": "secret", "key": True}) as answer:
             key = (await answer.json())["key"]
             ((_, cookie),) = answer.cookies.items()
         place.write(http={"listen": f"127.0.0.1:{second}", "tokens": tokens})

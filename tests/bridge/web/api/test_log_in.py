@@ -37,11 +37,12 @@ class Browser:
             return answer.status, found, answer.headers
 
     async def log_in(self, **proof):
-        status, body, headers = await self.ask("POST", PATH, json=proof)
+        status, body, headers = await self.ask("POST", PATH, json={"key": True} | proof)
         if status == 201:
             jar = SimpleCookie(headers["Set-Cookie"])
             ((name, morsel),) = jar.items()
-            self.cookie, self.key, self.morsel = f"{name}={morsel.value}", body["key"], morsel
+            self.cookie, self.morsel = f"{name}={morsel.value}", morsel
+            self.key = body.get("key", "")
         return status, body
 
     async def who(self):
@@ -80,12 +81,32 @@ async def test_a_wrong_proof_is_refused_and_audited(guarded, proof):
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"[]", b'"x"', b'{"token": 1}', b'{"token": "a", "code": "b"}', b'{"token": ""}']
+    "body",
+    [
+        b"",
+        b"[]",
+        b'"x"',
+        b'{"token": 1}',
+        b'{"token": "a", "code": "b"}',
+        b'{"token": ""}',
+        b'{"token": "a", "key": 1.5}',
+        b'{"token": "a", "key": []}',
+        b'{"key": true}',
+    ],
 )
 async def test_a_malformed_log_in_is_explained(guarded, body):
     headers = {"Content-Type": "application/json"}
     status, answer, _ = await Browser(guarded).ask("POST", PATH, data=body, headers=headers)
     assert (status, answer["detail"][:4]) == (400, "Send")
+
+
+async def test_a_session_without_a_key_needs_its_cookie_alone_and_for_changes_an_origin(guarded):
+    browser = Browser(guarded)
+    assert "key" not in (await browser.log_in(token="ops-secret", key=False))[1]
+    assert await browser.who() == "ops"
+    assert (await browser.ask("POST", "/api/v1/reload", headers={"Origin": ""}))[0] == 403
+    browser.key = "none"
+    assert await browser.who() is None
 
 
 async def test_a_form_of_another_page_cannot_log_in(guarded):
