@@ -12,6 +12,7 @@ from bridge.common.log import Seldom
 from bridge.common.signatures import SIGNATURE
 from bridge.config import HttpSettings
 from bridge.policy.allow import certified
+from bridge.runtime.runtime import CALLER_ADDRESS
 from bridge.web.access import certificates
 from bridge.web.access.certificates import Certificate
 from bridge.web.access.tokens import ANONYMOUS, VOTES, Caller, bearer, needed, who
@@ -110,7 +111,7 @@ class Authenticator:
             self.context.certificates_refused += 1
         if count := self._audits[what].now():
             detail = {"method": request.method, "count": count}
-            fields = {"actor": actor, "address": request.remote, **detail}
+            fields = {"actor": actor, "address": CALLER_ADDRESS.get(), **detail}
             log.warning(f"http.{what}_refused", extra=fields)  # noqa: G004  one of two
             audit = self.context.runtime.audit
             await audit(f"{what}.refused", actor=actor, via="http", detail=detail)

@@ -211,3 +211,14 @@ def test_check_says_whose_votes_would_not_count(read, tail):
     assert nobody in list(warnings(read(approvals("allow: [{approver: uid 0, via: http}]"))))
     assert nobody not in list(warnings(read(approvals("allow: [{approver: uid 0}]"))))
     assert nobody not in list(warnings(read(approvals("dry_run: true"))))
+
+
+def test_check_warns_of_a_proxy_that_hides_its_callers_and_of_trusting_everyone(read):
+    hidden = read("http: {tokens: [abc], public_url: https://b.example}")
+    assert any("see the address of the proxy" in one for one in warnings(hidden))
+    known = "http: {tokens: [abc], public_url: https://b.example, trusted_proxies: [127.0.0.1]}"
+    assert not any("prox" in one for one in warnings(read(known)))
+    assert any(
+        "trusts everyone (::/0)" in one
+        for one in warnings(read("http: {trusted_proxies: ['::/0']}"))
+    )

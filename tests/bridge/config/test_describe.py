@@ -157,3 +157,12 @@ def test_rights_rules_and_reminders_are_described_in_sentences(read, tail):
     assert WHSEC not in f"{said} {config!r} {config.model_dump(mode='json', fallback=str)}"
     named = describe(read(approvals("require: {approvers: [a, b]}")))
     assert "A scheduled event needs approval from each of these verified approvers: a, b." in named
+
+
+def test_proxies_are_described_in_sentences(read):
+    behind = "public_url: https://b.example/seb, trusted_proxies: [127.0.0.1, 10.0.0.0/8]"
+    said = describe(read(f"http: {{tokens: [abc], {behind}}}"))
+    assert "Proxies serve it at https://b.example/seb; browsers may use it from there." in said
+    assert any(
+        "X-Forwarded-For from 127.0.0.1 and 10.0.0.0/8 names the caller" in one for one in said
+    )
