@@ -118,6 +118,22 @@ def _has_key(source: str, allow: Any) -> bool:
     )
 
 
+def conflicts(
+    sinks: Mapping[str, SinkSettings], sources: Mapping[str, ApprovalSettings]
+) -> list[ConfigProblem]:
+    """Sinks and sources that use what only one of them may use; the later one is the problem."""
+    users: dict[str, str] = {}
+    found = []
+    named = [(("sinks", name), f"sink {name}", one.exclusive) for name, one in sinks.items()]
+    for name, source in sources.items():
+        named.append((("approvals", "from", name), f"approval source {name}", source.exclusive))
+    for place, user, used in named:
+        if used is not None and users.setdefault(used, user) != user:
+            why = f"has the same {used} as {users[used]}; a server ends one of them for the other"
+            found.append(ConfigProblem(place, why))
+    return found
+
+
 class _Faulty(Exception):
     """A part that a plugin reads, with every problem in it."""
 

@@ -102,6 +102,11 @@ class SinkSettings(Settings):
         """
         return False
 
+    @property
+    def exclusive(self) -> str | None:
+        """What only one sink or approval source may use, in words: a client id at a server."""
+        return None
+
     def describe(self) -> str:
         """Finish the sentence "sink NAME …", for `seb check`."""
         return f"is a sink of type {self.type}"
