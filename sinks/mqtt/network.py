@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from paho.mqtt.client import Client, MQTTMessage
 from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode, MQTTProtocolVersion
@@ -20,7 +20,6 @@ from paho.mqtt.reasoncodes import ReasonCode
 
 from sinks.mqtt.binding import MqttMessage
 from sinks.mqtt.connection import Connector
-from sinks.mqtt.errors import FAILURE
 
 Properties: Any = PahoProperties
 """Untyped: paho's class has no type hints for its properties."""
@@ -51,12 +50,12 @@ class Reading(Client):
     last_packet = 0.0
     """When the server sent its last packet, by the monotonic clock."""
 
+    wrong = "a packet without a valid length"
+    """What the server sent, if it is not MQTT."""
+
     def overdue(self) -> float:
         """Seconds since the server should have answered, by the keep-alive that it chose."""
         return time.monotonic() - self._last_bytes_received - self.keepalive
-
-    wrong = "a packet without a valid length"
-    """What the server sent, if it is not MQTT."""
 
     def _packet_handle(self) -> MQTTErrorCode:
         self.last_packet = time.monotonic()
@@ -100,15 +99,10 @@ class Reading(Client):
             return MQTTErrorCode.MQTT_ERR_SUCCESS
 
 
-@dataclass(frozen=True)
-class UnknownCode:
+class UnknownCode(NamedTuple):
     """A reason code of an acknowledgment that MQTT does not define; below 0x80 it is success."""
 
     value: int
-
-    @property
-    def is_failure(self) -> bool:
-        return self.value >= FAILURE
 
 
 def _is_known(code: int) -> bool:
