@@ -1,6 +1,7 @@
 # Every target sets up what it needs. You need Python 3.11 or newer, make and a network.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check install bench soak model mutants fuzz image clean test-servers
+.PHONY: help demo test test-browser screenshots check install bench soak model mutants fuzz image clean \
+	test-servers test-chromium
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -9,20 +10,27 @@ DOCKER ?= docker
 export PYTHON
 
 help:  ## print this list
-	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 24
 
 demo: $(READY)  ## show the whole loop on this machine; press Ctrl-C to stop
 	@$(BIN)/seb demo
 
 test: $(READY) test-servers  ## run all tests
-	$(BIN)/pytest -n 3 --dist worksteal
+	$(BIN)/pytest -n 3 --dist worksteal --ignore tests/browser
 
-check: $(READY)  ## ruff, mypy and the import contracts
+test-browser: $(READY) test-chromium  ## run the tests of the console in a real browser
+	$(BIN)/pytest tests/browser -n 2 --dist worksteal
+
+screenshots: $(READY) test-chromium  ## take the pictures of the console in docs/images again
+	SEB_SCREENSHOTS=docs/images $(BIN)/pytest tests/browser/test_screenshots.py -p no:randomly
+
+check: $(READY)  ## ruff, mypy, the import contracts, and the console's JavaScript
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/mypy --config-file tests/mypy.ini tests
 	$(BIN)/lint-imports
+	scripts/console-check
 
 install: $(READY)  ## create .venv with the bridge and its tools
 	@echo "The bridge is installed: $(BIN)/seb --help"
@@ -57,6 +65,11 @@ test-servers:
 	@scripts/javascript-libs >/dev/null || echo "Continuing without the JavaScript SDK" >&2
 	@scripts/debian-packages rsyslog rsyslog-gnutls >/dev/null || echo "Continuing without rsyslog" >&2
 	@command -v kcat >/dev/null || scripts/debian-packages kcat >/dev/null || echo "Continuing without kcat" >&2
+
+# Chromium, and the fonts that the screenshots are taken with.
+test-chromium:
+	@scripts/debian-packages chromium fonts-inter fonts-jetbrains-mono >/dev/null || echo "Continuing without Chromium" >&2
+	@scripts/javascript-libs tests/browser/tools >/dev/null || echo "Continuing without axe-core" >&2
 
 $(READY): pyproject.toml constraints.txt scripts/venv
 	@echo "Setting up .venv"

@@ -66,6 +66,16 @@ def test_the_wheel_brings_every_schema_as_data(names):
     assert {f"bridge/_schemas/{path.name}" for path in SCHEMAS} <= names
 
 
+def test_the_wheel_brings_every_file_of_the_console(names):
+    folder = ROOT / "bridge" / "web" / "console"
+    files = [
+        path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts
+    ]
+    shipped = {path.relative_to(ROOT).as_posix() for path in files}
+    assert "bridge/web/console/index.html" in shipped
+    assert shipped <= names
+
+
 def test_the_wheel_brings_every_scenario_of_the_simulator(names):
     folder = "bridge/simulator/scenarios"
     shipped = {f"{folder}/{path.name}" for path in (ROOT / folder).glob("*.yaml")}

@@ -105,7 +105,8 @@ class App:
                 await self._head_start(engine)
                 _collect_garbage()
                 await engine.listen()
-                self.reload = Reload(self.runtime, engine, web, self.load)
+                self.reload = Reload(self.runtime, engine, web, self.load, self._again)
+                self.runtime.reload = self.reload.request
                 helpers = self._helpers(group, self.reload)
                 await web.open()
                 await audit_configuration(self.runtime, "start")
@@ -123,7 +124,7 @@ class App:
                 await engine.workers.drain(HEAD_START)
 
     def _helpers(self, group: asyncio.TaskGroup, reload: Reload) -> list[asyncio.Task[None]]:
-        reloads = supervise("reload", lambda: reload.run(self._again))
+        reloads = supervise("reload", reload.run)
         house = supervise("housekeeping", lambda: maintain(self.runtime), first=5.0)
         return [
             group.create_task(reloads, name="reload"),

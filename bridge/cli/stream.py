@@ -44,8 +44,8 @@ async def stream(ask: Ask, place: StreamAddress) -> AsyncGenerator[AsyncIterator
 
 
 async def _events(content: "StreamReader", place: StreamAddress) -> AsyncGenerator[dict[str, Any]]:
-    """Parse events. An id counts even without data: the bridge sends one where a stream begins."""
-    given, size = place.last, 0
+    """Parse events. The first one, `open`, holds no CloudEvent, only where the stream begins."""
+    given, size, kind = place.last, 0, ""
     data: list[str] = []
     async for line in _lines(content):
         name, _, value = line.partition(": ")
@@ -54,12 +54,14 @@ async def _events(content: "StreamReader", place: StreamAddress) -> AsyncGenerat
             raise client.Unreachable("The bridge sent a CloudEvent of more than 1 MiB.")
         if name == "id":
             given = value
+        elif name == "event":
+            kind = value
         elif name == "data":
             data.append(value)
         elif not line:
-            if data:
+            if data and kind != "open":
                 yield _decoded("\n".join(data))
-            place.last, data, size = given, [], 0
+            place.last, data, size, kind = given, [], 0, ""
 
 
 async def _lines(content: "StreamReader") -> AsyncGenerator[str]:

@@ -18,7 +18,7 @@ def directory() -> Path:
 
 
 def names() -> list[str]:
-    """The names of all schemas: `config.v1` and others, and `asyncapi`."""
+    """The names of all schemas: `config.v1` and others, `asyncapi` and `openapi`."""
     return sorted(_files())
 
 
@@ -79,7 +79,8 @@ def schema(name: str) -> dict[str, Any]:
 def _files() -> dict[str, Path]:
     place = directory()
     found = {path.name.removesuffix(_SCHEMA): path for path in place.glob(f"*{_SCHEMA}")}
-    return found | {path.stem: path for path in place.glob("asyncapi.yaml")}
+    others = (*place.glob("asyncapi.yaml"), *place.glob("openapi.json"))
+    return found | {path.stem: path for path in others}
 
 
 def _version(name: str) -> int:

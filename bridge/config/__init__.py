@@ -6,7 +6,7 @@ Import `describe` and `schema` where you use them: only `seb check` and the sche
 
 from bridge.config.approvals import ApprovalsSettings
 from bridge.config.errors import ConfigError
-from bridge.config.load import fingerprint, load
+from bridge.config.load import changes, differs, fingerprint, load
 from bridge.config.models import (
     Config,
     EnvelopeSettings,
@@ -29,6 +29,8 @@ __all__ = [
     "ServerTLS",
     "SourceSettings",
     "TokenSettings",
+    "changes",
+    "differs",
     "fingerprint",
     "load",
 ]

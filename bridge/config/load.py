@@ -10,9 +10,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from bridge import platform
+from bridge.common.fields import Settings
 from bridge.config.contradictions import useless
 from bridge.config.errors import ConfigError, ConfigProblem, explain, mask, write_path
-from bridge.config.models import Config
+from bridge.config.models import Config, ConfigFile
 from bridge.config.plugin_sections import build_sinks, build_sources, conflicts
 from bridge.config.syntax import KeyPath, MalformedYaml, Parsed, parse
 
@@ -29,10 +30,12 @@ def load(path: Path | None, environ: Mapping[str, str]) -> Config:
     """
     file = _find(path, environ)
     used: dict[str, str] = {}
-    parsed = Parsed()
+    parsed, origin = Parsed(), None
     if file is not None:
-        parsed = _parse(file, _read(file), lambda text: _fill(text, environ, used), used)
-    config, problems = _build(parsed.data, file)
+        content = _read(file)
+        origin = ConfigFile(file, _sha256(content))
+        parsed = _parse(file, content, lambda text: _fill(text, environ, used), used)
+    config, problems = _build(parsed.data, origin)
     if config is None:
         problems.sort(key=lambda problem: parsed.lines.get(_nearest(problem.path, parsed), 0))
         raise ConfigError(mask(_located(file, parsed, problem), used) for problem in problems)
@@ -75,6 +78,39 @@ def fingerprint(config: Config) -> str:
         plain[word] = {n: one.model_dump(mode="json", fallback=str) for n, one in each.items()}
     canonical = json.dumps(plain, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def differs(config: Config) -> bool | None:
+    """Whether the file has changed since *config* was read from it; None if there is no file.
+
+    Raises `ConfigError` if it can no longer be read.
+    """
+    return None if config.file is None else _sha256(_read(config.file)) != config.file_sha256
+
+
+def changes(old: Config, new: Config) -> list[str]:
+    """The keys whose values differ, such as `http.tokens` and `sinks.pager`; never the values."""
+    before, after = _by_key(old), _by_key(new)
+    return sorted(
+        key
+        for key in before.keys() | after.keys()
+        if key not in before or key not in after or before[key] != after[key]
+    )
+
+
+def _by_key(config: Config) -> dict[str, object]:
+    """The values under keys of two words, or of one if that is all there is."""
+    found: dict[str, object] = {}
+    for name, value in config:
+        inner = dict(value) if isinstance(value, Settings | Mapping) else None
+        if name == "approvals":
+            inner = {("from" if key == "sources" else key): one for key, one in value}
+        found |= {name: value} if inner is None else {f"{name}.{k}": v for k, v in inner.items()}
+    return found
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _find(path: Path | None, environ: Mapping[str, str]) -> Path | None:
@@ -135,7 +171,7 @@ def _known(text: str, environ: Mapping[str, str]) -> str:
         return text
 
 
-def _build(data: Any, file: Path | None) -> tuple[Config | None, list[ConfigProblem]]:
+def _build(data: Any, origin: ConfigFile | None) -> tuple[Config | None, list[ConfigProblem]]:
     """Treat an empty section as absent: everything in it may be commented out."""
     given = {key: value for key, value in (data or {}).items() if value is not None}
     written = given.pop("sinks", None) or _DEFAULT_SINKS
@@ -146,7 +182,7 @@ def _build(data: Any, file: Path | None) -> tuple[Config | None, list[ConfigProb
         given["approvals"] = {**asked, "from": sources}
         problems += more
     try:
-        config = Config.model_validate({**given, "sinks": sinks}, context={"file": file})
+        config = Config.model_validate({**given, "sinks": sinks}, context={"file": origin})
     except ValidationError as error:
         return None, [*explain(error, Config, given), *problems]
     problems = problems or [

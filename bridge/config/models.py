@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -216,6 +217,14 @@ class HttpSettings(Settings):
         return self
 
 
+@dataclass(frozen=True, slots=True)
+class ConfigFile:
+    """The file that a configuration was read from; another comment in it changes nothing."""
+
+    path: Path
+    sha256: str = field(compare=False)
+
+
 class Config(Settings):
     """The whole configuration; `file` is its path, or None for built-in defaults."""
 
@@ -233,11 +242,16 @@ class Config(Settings):
     approvals: ApprovalsSettings = ApprovalsSettings()
     http: HttpSettings = HttpSettings()
 
-    _file: Path | None = PrivateAttr(None)
+    _origin: ConfigFile | None = PrivateAttr(None)
 
     def model_post_init(self, context: Any, /) -> None:
-        self._file = context.get("file") if context else None
+        self._origin = context.get("file") if context else None
 
     @property
     def file(self) -> Path | None:
-        return self._file
+        return self._origin.path if self._origin else None
+
+    @property
+    def file_sha256(self) -> str | None:
+        """The SHA-256 of the file's text when it was read; None for built-in defaults."""
+        return self._origin.sha256 if self._origin else None

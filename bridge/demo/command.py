@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import secrets
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -12,9 +13,11 @@ from typing import Any
 
 from bridge.app.lifecycle import run as run_bridge
 from bridge.common import log
+from bridge.common.fields import parse_duration
 from bridge.config import load
 from bridge.core.cloudevent import short_type
 from bridge.demo.extras import NotInstalled
+from bridge.demo.invitation import USER, console_link, free_port, invitation
 from bridge.demo.kafka import APPROVALS, EVENTS, Cluster, Service
 from bridge.demo.mqtt import SOURCE, plant_floor
 from bridge.demo.webhook import listening
@@ -22,6 +25,9 @@ from bridge.platform import AlreadyRunning
 from bridge.simulator import Simulator
 
 SPEED = 60.0
+PORT = 17245
+WAITS = "5m"
+"""How long the event after the script waits for your approval, on your own clock."""
 DRAINING = 240.0
 """How long the consumer drains, in Azure's seconds."""
 CONFIG = """\
@@ -37,7 +43,10 @@ sinks:
   from:
     orders-bus: {{sink: orders-bus, topic: {approvals}, trust: transport}}
 {source}http:
-  tokens: [{{name: checkout, token: {token}, scopes: [read, approve]}}]
+  listen: 127.0.0.1:{port}
+  tokens:
+    - {{name: checkout, token: {token}, scopes: [read, approve]}}
+    - {{name: {user}, token: {secret}, scopes: [read, approve, operate]}}
 """
 TOKEN = "demo"  # noqa: S105  it only gives access to a simulation
 
@@ -79,7 +88,10 @@ async def _play(directory: Path, speed: float) -> int:
             plant_floor=floor.sink,
             pager=pager.sink,
             source=SOURCE,
+            port=(port := free_port(PORT)),
             token=TOKEN,
+            user=USER,
+            secret=secrets.token_urlsafe(32),
         )
         file.write_text(text, encoding="utf-8")
         _introduce(
@@ -89,19 +101,29 @@ async def _play(directory: Path, speed: float) -> int:
                 "MQTT, in memory": floor.address,
                 "A pager, called by webhook": pager.url,
                 "The bridge between them, and its configuration": str(file),
-                f"Its API; the bearer token is {TOKEN}": "http://127.0.0.1:17245/api/v1/events",
+                f"Its API; the bearer token is {TOKEN}": f"http://127.0.0.1:{port}/api/v1/events",
             }
         )
         service = Service(cluster.bootstrap, DRAINING / speed, _tell, _note)
-        consuming = asyncio.create_task(service.run())
-        ending = asyncio.create_task(_say_when_done(simulator))
-        try:
-            return await run_bridge(load(file, {}), lambda: load(file, {}))
-        finally:
-            service.stop()
-            ending.cancel()
-            await asyncio.gather(consuming, ending, return_exceptions=True)
-            print("\nStopped in order: polling first, then the sinks, then the journal.")
+        return await _perform(file, service, simulator)
+
+
+async def _perform(file: Path, service: Service, simulator: Simulator) -> int:
+    """Run the bridge, the service that reads from it, and what the demo says about them."""
+    config = load(file, {})
+    consuming = asyncio.create_task(service.run())
+    said = [
+        asyncio.create_task(_invite(file.parent / "state", file)),
+        asyncio.create_task(_say_when_done(simulator)),
+    ]
+    try:
+        return await run_bridge(config, lambda: load(file, {}))
+    finally:
+        service.stop()
+        for task in said:
+            task.cancel()
+        await asyncio.gather(consuming, *said, return_exceptions=True)
+        print("\nStopped in order: polling first, then the sinks, then the journal.")
 
 
 def _introduce(places: Mapping[str, str]) -> None:
@@ -120,11 +142,20 @@ def _note(text: str) -> None:
     print(f"{datetime.now().astimezone():%H:%M:%S}  {text}", flush=True)
 
 
+async def _invite(state_dir: Path, config: Path) -> None:
+    print(f"\n{invitation(await console_link(state_dir), config)}\n", flush=True)
+
+
 async def _say_when_done(simulator: Simulator) -> None:
+    """After the script, announce one more event, which nobody approves but you."""
     await simulator.done()
     await asyncio.sleep(3)
+    notice = f"{parse_duration(WAITS) * simulator.world.speed:g}s"
+    yours = simulator.world.create(type="Redeploy", notice=notice, started_for="30m")
     print(
-        "\nThat was the script. Create your own event, or press Ctrl-C:\n"
+        "\nThat was the script. The next event waits for your approval, in the console or with:\n"
+        f"  seb approve {yours.event_id[:6]}\n"
+        "Create more events, or press Ctrl-C:\n"
         f"  curl -X POST {simulator.endpoint}/control/events -d '"
         '{"type": "Preempt", "notice": "10m"}\'\n',
         flush=True,

@@ -176,10 +176,10 @@ def is_waiting_crowded(store: Store, given: Given, most: int, max_size: int = UN
     return not has_room(store.connection, [_written(given)], max_size)
 
 
-def votes_ever(store: Store, event_key: str) -> list[Vote]:
-    """All votes on an event, the latest life first, for display."""
-    sql = "SELECT body FROM vote WHERE event = ? ORDER BY life DESC, approver, resource"
-    return _read_votes(store, sql, event_key)
+def votes_ever(store: Store, event_key: str, most: int = UNLIMITED) -> list[Vote]:
+    """The votes on an event, the latest life first, for display."""
+    sql = "SELECT body FROM vote WHERE event = ? ORDER BY life DESC, approver, resource LIMIT ?"
+    return _read_votes(store, sql, event_key, most)
 
 
 def votes_lately(store: Store, limit: int) -> list[Vote]:

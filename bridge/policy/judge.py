@@ -159,6 +159,10 @@ class CountedVotes:
     def judge(self, now: datetime) -> Judgment:
         return self._count.judge(now)
 
+    def held(self, now: datetime) -> list[tuple[Vote, datetime]]:
+        """The holds in force, each with its end."""
+        return [(vote, end) for vote, end in self._count.held() if now < end]
+
 
 class _VoteCount:
     """Which votes on an event count, and for what. What many votes share is looked up once."""
@@ -213,7 +217,7 @@ class _VoteCount:
 
     def judge(self, now: datetime) -> Judgment:
         found = self._tally = self._tally or tally(self._event, self._first, self._rules.require)
-        held = [(v, v.at + self._rules.hold_timeout) for v in self._holds()]
+        held = self.held()
         active = [(vote, end) for vote, end in held if now < end]
         free = [end for _, end in held]
         if self._lifts.last is not None:
@@ -229,9 +233,10 @@ class _VoteCount:
             local=self._local > 0,
         )
 
-    def _holds(self) -> list[Vote]:
-        """The holds in force, in the order of their voters."""
-        return [vote for _, vote in sorted(self._others.items()) if _holds(vote, self._others)]
+    def held(self) -> list[tuple[Vote, datetime]]:
+        """The holds, in the order of their voters, each with its end, which may be past."""
+        holds = [vote for _, vote in sorted(self._others.items()) if _holds(vote, self._others)]
+        return [(vote, vote.at + self._rules.hold_timeout) for vote in holds]
 
     def _counts(self, vote: Vote) -> bool:
         """Whether the current rules allow the vote: they may have changed since it was cast."""

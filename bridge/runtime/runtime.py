@@ -28,7 +28,7 @@ from bridge.journal.store import Then
 from bridge.plugins import Delivery
 from bridge.policy.votes import LocalOutcome
 from bridge.runtime.identity import Identity
-from bridge.runtime.status import Status
+from bridge.runtime.status import ReloadResult, Status
 
 if TYPE_CHECKING:
     from bridge.policy.judge import Rules
@@ -37,7 +37,8 @@ log = logging.getLogger(__name__)
 
 TakeLocal = Callable[[Delivery, str, str | None], Awaitable[list[LocalOutcome]]]
 """Take a vote that was given to this bridge: what, through which channel, from whom."""
-
+ReloadFile = Callable[[str, str], Awaitable[ReloadResult]]
+"""Read the configuration file again: who asks, through which channel."""
 
 CALLER_ADDRESS: ContextVar[str | None] = ContextVar("caller_address", default=None)
 """Where the current request comes from; None for what the bridge does on its own."""
@@ -55,6 +56,7 @@ class Runtime:
     boot_id: str | None = None
     clock: Clock = field(default_factory=Clock)
     take_local: TakeLocal | None = None
+    reload: ReloadFile | None = None
     _audited: datetime = field(default=datetime.min.replace(tzinfo=UTC))
     _rules: "tuple[Config, str | None, Rules] | None" = None
 

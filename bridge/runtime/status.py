@@ -94,6 +94,21 @@ class ListenerStatus:
     lag: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ReloadResult:
+    """What one reload did; `changed` names keys of the file, `at` is Unix time.
+
+    Reopening: the file is valid, but the listeners are about to be closed and opened again.
+    """
+
+    outcome: Literal["applied", "reopening", "rejected"]
+    at: float
+    actor: str
+    via: str
+    changed: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
+
+
 @dataclass(slots=True)
 class Status:
     """The whole status; only tasks of the event loop write it.
@@ -110,6 +125,7 @@ class Status:
     journal_losses: int = 0
     configured: float | None = None
     reloads_failed: int = 0
+    reload: ReloadResult | None = None
 
     def count_approval(self, outcome: str, reason: str = "") -> None:
         self.approvals[outcome, reason] = self.approvals.get((outcome, reason), 0) + 1

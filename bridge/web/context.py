@@ -10,9 +10,11 @@ from bridge.journal import views
 from bridge.journal.cursors import backlog
 from bridge.journal.store import Store
 from bridge.runtime.runtime import Runtime
+from bridge.web.access.sessions import Sessions
 from bridge.web.health.metrics import Readings
 from bridge.web.health.readiness import HealthView, Readiness, readiness
 from bridge.web.limits import Limiter
+from bridge.web.shared_reads import SharedReads
 from bridge.web.stream import Streams
 
 _READ_AGAIN = 1.0
@@ -26,6 +28,10 @@ class WebContext:
     runtime: Runtime
     streams: Streams = field(default_factory=Streams)
     limiter: Limiter = field(default_factory=Limiter)
+    reads: SharedReads = field(default_factory=SharedReads)
+    sessions: Sessions = field(default_factory=Sessions)
+    url: str | None = None
+    """Where this machine reaches the console."""
     tokens_refused: int = 0
     certificates_refused: int = 0
     started: float = 0.0
@@ -36,8 +42,12 @@ class WebContext:
 
     def __post_init__(self) -> None:
         """Compute the start as Unix time once: the two clocks drift apart."""
+        self.started = round(self.wall(self.runtime.status.started) or 0.0, 3)
+
+    def wall(self, monotonic: float | None) -> float | None:
+        """A moment of the monotonic clock as Unix time."""
         clock = self.runtime.clock
-        self.started = round(clock.timestamp() - clock.monotonic() + self.runtime.status.started, 3)
+        return None if monotonic is None else clock.timestamp() - clock.monotonic() + monotonic
 
     def config_sha256(self) -> str:
         """The hash of the configuration in force, computed once for each."""

@@ -15,7 +15,7 @@ from bridge.journal import SetAside
 log = logging.getLogger(__name__)
 
 _SENTENCES = {
-    404: "There is nothing at this path; GET / lists what there is.",
+    404: "There is nothing at this path; GET /api/v1 lists what there is.",
     405: "This path does not support this method.",
     413: "The body is larger than 64 KiB.",
 }

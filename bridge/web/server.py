@@ -16,18 +16,33 @@ from aiohttp.typedefs import Middleware
 from bridge.config import HttpSettings, Listen, ServerTLS
 from bridge.platform import open_files, serve_control
 from bridge.runtime.runtime import Runtime
-from bridge.web import api, approvals, drills, probes
+from bridge.web import probes
+from bridge.web.access.authentication import AUTHENTICATOR, Authenticator
 from bridge.web.access.connections import Connections, LimitedSite, listen
 from bridge.web.access.middleware import add_headers, control_guard, http_guard, probes_guard
+from bridge.web.access.sessions import Sessions
+from bridge.web.api import approvals, drills, events, log_in, sinks, status
+from bridge.web.console import pages
 from bridge.web.context import CONTEXT, WebContext
 from bridge.web.problems import problems
+from bridge.web.stream import Streams
 
 log = logging.getLogger(__name__)
 
 LARGEST_BODY = 64 * 1024
 CONTROL_CONNECTIONS = 32
+NOT_FOR_STREAMS = 32
 _SHUTDOWN = 1.0
-_ROUTES = (probes.routes, api.routes, approvals.routes, drills.routes)
+_ROUTES = (
+    pages.routes,
+    probes.routes,
+    log_in.routes,
+    status.routes,
+    events.routes,
+    sinks.routes,
+    approvals.routes,
+    drills.routes,
+)
 
 
 class CannotListen(OSError):
@@ -48,13 +63,18 @@ class Served:
 
 
 @asynccontextmanager
-async def serve(runtime: Runtime, *, address: str | None) -> AsyncGenerator[Served]:
+async def serve(
+    runtime: Runtime, *, address: str | None, sessions: Sessions | None = None
+) -> AsyncGenerator[Served]:
     """Serve the control socket at *address*, `http.listen` and `http.probes_listen`.
+
+    Pass the same *sessions* again, and nobody has to log in again.
 
     Raises `CannotListen` if a configured address is not available, and `AlreadyRunning` if a
     bridge answers at the control socket. The journal must be open until this ends.
     """
-    context = WebContext(runtime)
+    kept = Sessions(runtime.clock) if sessions is None else sessions
+    context = WebContext(runtime, sessions=kept, streams=_streams(runtime.config.http))
     async with AsyncExitStack() as stack:
         served = Served(
             control=await _control(stack, context, address),
@@ -64,6 +84,11 @@ async def serve(runtime: Runtime, *, address: str | None) -> AsyncGenerator[Serv
         log.info("http.listening", extra=served.as_fields())
         stack.callback(context.streams.close)
         yield served
+
+
+def _streams(http: HttpSettings) -> Streams:
+    """Streams stay open, so some connections are left for everything else."""
+    return Streams(max(1, http.max_connections - NOT_FOR_STREAMS))
 
 
 def check_tls(http: HttpSettings) -> None:
@@ -97,15 +122,20 @@ async def _http(stack: AsyncExitStack, context: WebContext) -> Listen | None:
         return None
     tls = server_context(http.tls)
     places = _places("http.listen", http.max_connections)
-    made = await _runner(context, places, http_guard(context, http.listen), _ROUTES)
+    authenticator = Authenticator(context)
+    made = await _runner(
+        context, places, http_guard(authenticator, http.listen), _ROUTES, authenticator
+    )
     stack.push_async_callback(made.cleanup)
     try:
-        return await _listen(made, places, http.listen, tls)
+        served = await _listen(made, places, http.listen, tls)
     except CannotListen as error:
         if not http.listen_is_default:
             raise
         log.warning("http.unavailable", extra={"error": str(error)})
         return None
+    context.url = f"{'https' if tls else 'http'}://{served.on_this_machine}/"
+    return served
 
 
 async def _probes(stack: AsyncExitStack, context: WebContext) -> Listen | None:
@@ -144,11 +174,14 @@ async def _runner(
     places: Connections,
     guard: Middleware,
     tables: Iterable[web.RouteTableDef],
+    authenticator: Authenticator | None = None,
 ) -> web.AppRunner:
     """An application behind *guard*, set up but not served yet."""
     before = [places.middleware(), problems, guard]
     app = web.Application(middlewares=before, client_max_size=LARGEST_BODY)
     app[CONTEXT] = context
+    if authenticator is not None:
+        app[AUTHENTICATOR] = authenticator
     app.on_response_prepare.append(add_headers)
     for table in tables:
         app.add_routes(table)

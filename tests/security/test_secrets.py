@@ -232,6 +232,7 @@ PATHS = (
     "approvals",
     "drills",
     "openapi.json",
+    "session",
 )
 
 
@@ -248,6 +249,11 @@ async def everything_said(at: Stage, base: str, event: str) -> dict[str, str]:
         for letter in letters:
             async with session.get(f"{base}/api/v1/dead-letters/{letter['id']}") as answer:
                 said[letter["id"]] = await answer.text()
+        async with session.post(
+            f"{base}/api/v1/session", json={"token": SECRETS["token"]}
+        ) as answer:
+            said["log-in"] = f"{answer.headers} {await answer.text()}"
+            assert answer.status == 201
         async with session.get(f"{base}/api/v1/events/{event}") as answer:
             said["event"] = await answer.text()
     for words in (["check"], ["sinks"], ["events"], ["events", event], ["dead-letters", "list"]):

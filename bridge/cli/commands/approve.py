@@ -121,7 +121,7 @@ async def _plan(
     """The votes to send, and the ids not worth sending because the bridge has never seen them."""
     try:
         events: list[PendingEvent] = (await ask("GET", "/api/v1/events"))["events"]
-        vm = (await ask("GET", "/"))["vm"]
+        vm = (await ask("GET", "/api/v1"))["vm"]
     except RequestRefused:
         if args.sign_with is None or args.all:
             raise

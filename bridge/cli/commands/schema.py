@@ -1,4 +1,4 @@
-"""`seb schema`: the published contract, as JSON Schema and AsyncAPI."""
+"""`seb schema`: the published contract, as JSON Schema, AsyncAPI and OpenAPI."""
 
 import argparse
 

@@ -51,7 +51,7 @@ class Asking:
         return code
 
     async def _learn(self, ask: Ask) -> int:
-        self._vm = (await ask("GET", "/"))["vm"]
+        self._vm = (await ask("GET", "/api/v1"))["vm"]
         return 0
 
     def _question(self, event: PendingEvent) -> str:

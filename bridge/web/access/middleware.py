@@ -15,8 +15,14 @@ from bridge.platform import peer_user
 from bridge.runtime.runtime import CALLER_ADDRESS
 from bridge.web.access.authentication import Authenticator
 from bridge.web.access.proxies import FORWARDED_FOR, caller_address
-from bridge.web.access.tokens import SAFE_METHODS, Caller, host_is_ours, origin_is_ours
-from bridge.web.context import WebContext
+from bridge.web.access.tokens import (
+    ANONYMOUS,
+    SAFE_METHODS,
+    Caller,
+    host_is_ours,
+    origin_is_ours,
+)
+from bridge.web.console.pages import is_page
 from bridge.web.problems import ProblemDetails
 
 CALLER: ContextVar[Caller] = ContextVar("caller")
@@ -24,9 +30,11 @@ CALLER: ContextVar[Caller] = ContextVar("caller")
 
 _EVERYTHING: frozenset[Scope] = frozenset(get_args(Scope))
 _BODY_PATIENCE = 10.0
-_HEADERS = {
+_UNLESS_GIVEN = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+}
+_HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Server": "scheduled-events-bridge",
     "X-Content-Type-Options": "nosniff",
@@ -35,6 +43,8 @@ _HEADERS = {
 
 async def add_headers(_: web.Request, response: web.StreamResponse) -> None:
     response.headers.update(_HEADERS)
+    for name, value in _UNLESS_GIVEN.items():
+        response.headers.setdefault(name, value)
 
 
 def control_guard() -> Middleware:
@@ -43,7 +53,7 @@ def control_guard() -> Middleware:
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         CALLER_ADDRESS.set(None)
-        CALLER.set(Caller(_peer(request), "control", _EVERYTHING))
+        CALLER.set(Caller(_peer(request), "control", _EVERYTHING, by="control"))
         await _read_body(request)
         return await handler(request)
 
@@ -61,18 +71,18 @@ def probes_guard(listen: Listen) -> Middleware:
     return guard
 
 
-def http_guard(context: WebContext, listen: Listen) -> Middleware:
+def http_guard(authenticator: Authenticator, listen: Listen) -> Middleware:
     """Tokens and certificates decide; without either, anyone on this machine may read."""
-    authenticator = Authenticator(context)
 
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
-        http = context.runtime.config.http
+        http = authenticator.context.runtime.config.http
         _check_host(request, listen, http.public_url)
         _check_origin(request, http.public_url)
         forwarded = request.headers.getall(FORWARDED_FOR, [])
         CALLER_ADDRESS.set(caller_address(request.remote, forwarded, http.trusted_proxies))
-        CALLER.set(await authenticator.admit(request))
+        page = is_page(request.method, request.path)
+        CALLER.set(ANONYMOUS if page else await authenticator.admit(request))
         await _read_body(request)
         return await handler(request)
 

@@ -12,7 +12,10 @@ from bridge.config.models import Scope
 from bridge.config.values import PublicUrl
 
 Via = Literal["control", "http"]
+ProvenBy = Literal["control", "token", "session", "certificate", "signature", "none"]
+"""How a caller proves who it is."""
 VOTES = "/api/v1/approvals"
+SESSION = "/api/v1/session"
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -26,9 +29,12 @@ class Caller:
     scopes: frozenset[Scope]
     approver: str | None = None
     """The identity that a certificate proves; for a token, its name is looked up instead."""
+    by: ProvenBy = "token"
+    expires: float | None = None
+    """When the session ends, as Unix time."""
 
 
-ANONYMOUS = Caller("anonymous", "http", frozenset({"read"}))
+ANONYMOUS = Caller("anonymous", "http", frozenset({"read"}), by="none")
 """The caller on loopback while no token is configured."""
 
 

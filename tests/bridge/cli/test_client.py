@@ -74,13 +74,19 @@ async def test_a_token_goes_to_the_address_that_the_running_bridge_wrote_down(tm
         with pytest.raises(RequestRefused, match="This needs a token") as caught:
             await call("GET", "/api/v1/events", where=where)
         assert str(caught.value).endswith(" (--token or SEB_TOKEN)")
-        assert await call("GET", "/api/v1/events", where=where, token="secret") == {"events": []}
+        assert await call("GET", "/api/v1/events", where=where, token="secret") == {
+            "events": [],
+            "next": None,
+        }
 
 
 async def test_a_token_goes_to_a_url_that_the_user_names(tmp_path):
     async with bridge(config(tmp_path, tokens=["secret"])) as running:
         where = Location(url=f"http://{running.served.http}")
-        assert await call("GET", "/api/v1/events", where=where, token="secret") == {"events": []}
+        assert await call("GET", "/api/v1/events", where=where, token="secret") == {
+            "events": [],
+            "next": None,
+        }
 
 
 async def test_a_token_never_goes_to_whoever_listens_at_the_configured_port(tmp_path, deaf):
@@ -106,7 +112,7 @@ async def test_a_socket_that_the_user_names_is_the_only_way(tmp_path):
     async with bridge(config(tmp_path)):
         for there in (tmp_path, tmp_path / "control.sock"):
             where = Location(socket=there)
-            assert await call("GET", "/api/v1/events", where=where) == {"events": []}
+            assert await call("GET", "/api/v1/events", where=where) == {"events": [], "next": None}
     with pytest.raises(Unreachable, match=r"\(no control socket at .*control\.sock\)"):
         await call("GET", "/", where=Location(socket=tmp_path / "control.sock"))
 
@@ -206,9 +212,12 @@ async def test_over_tls_only_the_configured_certificate_is_trusted(tmp_path):
     own, foreign = await certificate("own"), await certificate("foreign")
     async with bridge(config(tmp_path, tls=own)) as running:
         good = elsewhere(tmp_path, running, tls=own)
-        assert await call("GET", "/api/v1/events", where=located(good)) == {"events": []}
+        assert await call("GET", "/api/v1/events", where=located(good)) == {
+            "events": [],
+            "next": None,
+        }
         guarded = await call("GET", "/api/v1/events", where=located(good), token="any")
-        assert guarded == {"events": []}, "verified https"
+        assert guarded == {"events": [], "next": None}, "verified https"
         for tls in (foreign, {**own, "certificate": tmp_path / "gone.pem"}):
             wrong = elsewhere(tmp_path, running, tls=tls)
             with pytest.raises(Unreachable):
@@ -228,7 +237,10 @@ async def test_a_written_address_with_tls_is_trusted_by_its_certificate_alone(tm
         where, at = Location(state_dirs=(tmp_path,), listen=None), running.served.http
         assert at is not None
         write_address(tmp_path, address_of(at, own["certificate"]))
-        assert await call("GET", "/api/v1/events", where=where, token="secret") == {"events": []}
+        assert await call("GET", "/api/v1/events", where=where, token="secret") == {
+            "events": [],
+            "next": None,
+        }
         write_address(tmp_path, address_of(at, foreign["certificate"]))
         with pytest.raises(Unreachable):
             await call("GET", "/api/v1/events", where=where, token="secret")

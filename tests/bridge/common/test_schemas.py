@@ -21,6 +21,7 @@ def schemas(tmp_path, monkeypatch):
         (beside / f"audit.v{number}.schema.json").write_text(json.dumps({"version": number}))
     (beside / "asyncapi.yaml").write_text(ASYNCAPI)
     (beside / "examples.v1.json").write_text('{"a": {"n": 1}}')
+    (beside / "openapi.json").write_text("{}")
     (beside / "ids.v1.json").write_text("[]")
     return inside, beside
 
@@ -30,8 +31,8 @@ def test_the_schemas_of_this_tree_are_found():
     assert contract.schema("config")["$id"] == "urn:scheduled-events-bridge:schema:config:v1"
 
 
-def test_only_schemas_and_the_asyncapi_document_have_names(schemas):
-    assert contract.names() == ["asyncapi", "audit.v1", "audit.v10", "audit.v2"]
+def test_only_schemas_and_the_two_api_documents_have_names(schemas):
+    assert contract.names() == ["asyncapi", "audit.v1", "audit.v10", "audit.v2", "openapi"]
 
 
 def test_the_asyncapi_document_contains_what_it_refers_to(schemas):

@@ -1,5 +1,6 @@
 import asyncio
 import json
+import os
 import re
 import signal
 import sys
@@ -18,6 +19,7 @@ SEB = str(Path(sys.executable).with_name("seb"))
 TOLD = re.compile(r"^\d\d:\d\d:\d\d  (\w+) +(\w+) +[0-9A-F]{8}  vm-0")
 GRANTED = re.compile(r"approval\.granted  (\w+)")
 PLACE = re.compile(r"(configuration|faster) +(\S+)$", re.MULTILINE)
+INVITED = re.compile(r"^  (?:export )?(http:|SEB_CONFIG=)(\S+)$", re.MULTILINE)
 HEARD = re.compile(r"MQTT to plant-floor: Freeze [0-9A-F]{8} (\w+)")
 
 
@@ -25,6 +27,28 @@ HEARD = re.compile(r"MQTT to plant-floor: Freeze [0-9A-F]{8} (\w+)")
 def _log():
     with log_as_before():
         yield
+
+
+async def open_console(link: str) -> dict[str, Any]:
+    """Follow the link as a page does: the code in the fragment becomes a session."""
+    base, _, code = f"http:{link}".partition("#code=")
+    async with aiohttp.ClientSession() as http:
+        async with http.get(base) as page:
+            assert page.content_type == "text/html"
+        async with http.post(f"{base}api/v1/session", json={"code": code}) as answer:
+            assert answer.status == 201
+            return dict((await answer.json())["caller"])
+
+
+async def seb(config: str, *words: str) -> str:
+    """A command in another terminal, after the line that the demo printed."""
+    process = await asyncio.create_subprocess_exec(
+        SEB, *words, stdout=asyncio.subprocess.PIPE, env={**os.environ, "SEB_CONFIG": config}
+    )
+    async with asyncio.timeout(30):
+        out, _ = await process.communicate()
+    assert process.returncode == 0
+    return out.decode()
 
 
 async def rehearse(config: str, azure: str) -> tuple[dict[str, Any], list[str]]:
@@ -51,6 +75,7 @@ async def test_the_loop_runs_on_one_machine_and_ctrl_c_ends_it():
     places: dict[str, str] = {}
     granted: set[str] = set()
     heard: list[str] = []
+    invited: dict[str, str] = {}
     try:
         async with asyncio.timeout(25):
             while ("completed", "Reboot") not in told:
@@ -59,9 +84,12 @@ async def test_the_loop_runs_on_one_machine_and_ctrl_c_ends_it():
                 places |= {found[1]: found[2] for found in PLACE.finditer(line)}
                 granted |= set(GRANTED.findall(line))
                 heard += HEARD.findall(line)
+                invited |= {found[1]: found[2] for found in INVITED.finditer(line)}
                 if found := TOLD.match(line):
                     told.append((found[1], found[2]))
         report, released = await rehearse(places["configuration"], places["faster"])
+        caller = await open_console(invited["http:"])
+        sinks = await seb(invited["SEB_CONFIG="], "sinks")
         process.send_signal(signal.SIGINT)
         async with asyncio.timeout(10):
             out, err = await process.communicate()
@@ -70,6 +98,8 @@ async def test_the_loop_runs_on_one_machine_and_ctrl_c_ends_it():
             process.kill()
             await process.wait()
     assert process.returncode == 0
+    assert (caller["name"], caller["scopes"][-1]) == ("you", "operate")
+    assert all(name in sinks for name in ("orders-bus", "plant-floor", "pager"))
     assert "Stopped in order" in out.decode()
     assert granted == {"Reboot", "Freeze"}, "approvals went round the loop, by Kafka and by MQTT"
     assert heard == ["scheduled", "started", "completed"]

@@ -8,7 +8,6 @@ from support.served_bridge import bridge, config
 from support.until import until
 
 from bridge.core.cloudevent import CloudEvent
-from bridge.web import context
 from bridge.web.stream import Streams, encode
 
 
@@ -16,9 +15,7 @@ from bridge.web.stream import Streams, encode
 def limits(monkeypatch):
     """Streams of the next bridge, with short timeouts."""
     made = Streams(most=2, heartbeat=0.05, patience=0.2)
-    monkeypatch.setattr(
-        "bridge.web.server.WebContext", lambda runtime: context.WebContext(runtime, streams=made)
-    )
+    monkeypatch.setattr("bridge.web.server._streams", lambda _: made)
     return made
 
 
@@ -47,7 +44,7 @@ class Reader:
             elif text:
                 name, _, value = text.partition(": ")
                 fields[name] = fields[name] + "\n" + value if name in fields else value
-            elif "data" in fields:
+            elif "data" in fields and fields.get("event") != "open":
                 return fields["id"], json.loads(fields["data"])
             else:
                 fields = {}
@@ -100,8 +97,9 @@ async def test_a_reader_resumes_after_the_last_it_had(running):
 async def test_a_reader_that_received_nothing_can_still_resume(running, before):
     await record(running, *before)
     async with listening(running) as reader:
-        greeting = [await reader.answer.content.readline() for _ in range(3)]
-    last = greeting[1].decode().removeprefix("id: ").strip()
+        greeting = [await reader.answer.content.readline() for _ in range(5)]
+    assert greeting[1] + greeting[3] + greeting[4] == b"event: open\ndata: {}\n\n"
+    last = greeting[2].decode().removeprefix("id: ").strip()
     missed = await record(running, 3)
     async with listening(running, last=last) as reader:
         assert (await reader.next())[0] == missed[0]
@@ -219,7 +217,7 @@ async def test_a_last_id_that_is_not_text_is_one_that_the_journal_does_not_have(
     head = f"GET /api/v1/stream HTTP/1.1\r\nHost: {at}\r\nLast-Event-ID: ".encode()
     writer.write(head + last + b"\r\n\r\n")
     assert (await reader.readline()).startswith(b"HTTP/1.1 200")
-    assert b"id: " + first.encode() in await reader.readuntil(b"data: ")
+    assert b"id: " + first.encode() in await reader.readuntil(b'data: {"')
     writer.close()
 
 
@@ -231,13 +229,30 @@ async def test_strays_are_streamed_to_those_who_ask_for_them_and_move_no_positio
         refusals.add(make(7), stray=False)
         refusals.add(make(9), stray=True)
         running.journal.announce()
-        lines = [await asked.content.readline() for _ in range(6)]
-        assert lines[3] == b"event: stray\n"
-        told = json.loads(lines[4].removeprefix(b"data: "))
+        lines = [await asked.content.readline() for _ in range(8)]
+        assert lines[5] == b"event: stray\n"
+        told = json.loads(lines[6].removeprefix(b"data: "))
         assert (told["id"], told["stray"]) == (make(9).id, True)
         [first] = await record(running, 1)
         assert (await Reader(asked).next())[0] == first
         assert (await Reader(plain).next())[0] == first
+
+
+async def test_a_proxy_is_told_not_to_keep_a_stream(running):
+    async with running.http.session.get(f"{running.http.base}/api/v1/stream") as answer:
+        assert answer.headers["X-Accel-Buffering"] == "no"
+
+
+async def test_a_stream_ends_with_the_token_of_its_reader(tmp_path, limits):
+    async with bridge(config(tmp_path, tokens=["one", "two"])) as running:
+        side, url = running.http, f"{running.http.base}/api/v1/stream"
+        async with side.session.get(url, headers={"Authorization": "Bearer one"}) as answer:
+            http = config(tmp_path, tokens=["three", "two"]).http
+            running.runtime.configure(running.runtime.config.model_copy(update={"http": http}))
+            assert await Reader(answer).ended()
+        async with side.session.get(url, headers={"Authorization": "Bearer two"}) as answer:
+            await record(running, 1)
+            assert await Reader(answer).next()
 
 
 async def test_asking_for_strays_is_yes_or_no(running):

@@ -17,7 +17,7 @@ async def test_without_tokens_anyone_on_this_machine_may_read_and_nobody_may_wri
     assert (await running.http.ask("POST", "/api/v1/sinks/bus/replay", **with_token("x")))[0] == 403
 
 
-@pytest.mark.parametrize("path", ["/", "/api/v1/events", "/readyz", "/metrics", "/nowhere"])
+@pytest.mark.parametrize("path", ["/api/v1", "/api/v1/events", "/readyz", "/metrics", "/nowhere"])
 async def test_with_tokens_every_read_needs_one(guarded, path):
     async with guarded.http.session.get(guarded.http.base + path) as answer:
         assert answer.status == 401
@@ -102,5 +102,5 @@ async def test_refused_tokens_are_counted_and_audited_once_a_minute(guarded, cap
 
 async def test_tokens_can_change_while_the_bridge_runs(guarded, tmp_path):
     guarded.runtime.config = config(tmp_path, tokens=["another"])
-    assert (await guarded.http.ask("GET", "/", **with_token("ops-secret")))[0] == 401
-    assert (await guarded.http.ask("GET", "/", **with_token("another")))[0] == 200
+    assert (await guarded.http.ask("GET", "/api/v1", **with_token("ops-secret")))[0] == 401
+    assert (await guarded.http.ask("GET", "/api/v1", **with_token("another")))[0] == 200

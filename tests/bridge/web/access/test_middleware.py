@@ -55,7 +55,7 @@ async def test_http_1_0_without_a_host_is_refused(running):
 
 async def test_every_answer_has_the_headers_that_keep_browsers_out(running):
     async with ClientSession() as session:
-        for path in ("/", "/api/v1/events", "/nowhere", "/metrics"):
+        for path in ("/api/v1", "/api/v1/events", "/nowhere", "/metrics"):
             async with session.get(running.http.base + path) as answer:
                 assert answer.headers["X-Content-Type-Options"] == "nosniff"
                 assert answer.headers["Cache-Control"] == "no-store"

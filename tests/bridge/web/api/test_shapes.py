@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from datetime import timedelta
 
 import pytest
 from support.ballots import cast
@@ -13,7 +12,7 @@ from bridge.core.state import REHEARSED, Tracked
 from bridge.journal.cursors import Backlog, DeadLetter
 from bridge.runtime.refusals import UnpublishedRefusal
 from bridge.runtime.status import SinkStatus
-from bridge.web import shapes
+from bridge.web.api import shapes
 
 TOLD = published()["azure.scheduledevents.scheduled.v1"].envelope
 OVER = published()["azure.scheduledevents.completed.v1"].envelope
@@ -48,16 +47,38 @@ def test_a_drill_is_marked_as_one():
     assert shapes.event(EVENT_ID, None, drill, OBSERVER, NOON)["drill"] is True
 
 
-def test_the_most_urgent_comes_first_and_what_is_over_last():
-    pending = {
-        "LATE": tracked("LATE", not_before=NOON + timedelta(hours=1)),
-        "SOON": tracked("SOON"),
-        "NOW": tracked("NOW", status="Started", not_before=None),
+def envelope(kind, time, **data):
+    return {"type": kind, "time": time, "data": {"noticeSeconds": None, **data}}
+
+
+def test_the_times_of_an_event_say_how_long_each_step_took():
+    found = shapes.times(
+        {
+            "scheduled": envelope("scheduled", "2026-11-15T18:00:00Z", noticeSeconds=900.0),
+            "approval.granted": envelope("approval.granted", "2026-11-15T18:01:30Z"),
+            "started": envelope("started", "2026-11-15T18:02:00.5Z"),
+            "completed": envelope("completed", "2026-11-15T18:02:30.75Z"),
+        }
+    )
+    assert found == {
+        "announced": "2026-11-15T18:00:00Z",
+        "granted": "2026-11-15T18:01:30Z",
+        "started": "2026-11-15T18:02:00.5Z",
+        "ended": "2026-11-15T18:02:30.75Z",
+        "noticeSeconds": 900.0,
+        "approvalSeconds": 90.0,
+        "durationSeconds": 30.25,
     }
-    found = shapes.events([OVER], pending, OBSERVER, NOON)
-    assert [one["href"].rpartition("/")[2] for one in found] == [
-        "NOW", "SOON", "LATE", OVER["partitionkey"],
-    ]  # fmt: skip
+
+
+def test_a_time_that_the_journal_no_longer_has_is_null():
+    canceled = {"canceled": envelope("canceled", "2026-11-15T18:00:00Z")}
+    found = shapes.times(canceled)
+    assert (found["ended"], found["announced"]) == ("2026-11-15T18:00:00Z", None)
+    assert (found["approvalSeconds"], found["durationSeconds"]) == (None, None)
+    surprise = {"started": envelope("started", "2026-11-15T18:00:00Z")}
+    assert shapes.times(surprise)["announced"] == "2026-11-15T18:00:00Z"
+    assert set(shapes.times({}).values()) == {None}
 
 
 def test_a_delivery_without_an_outcome_waits():

@@ -1,14 +1,16 @@
 """The JSON objects of the API, as pure functions of the journal's content."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from bridge.core import messages
 from bridge.core.ids import timestamp
 from bridge.core.observer import Observer
 from bridge.core.state import Tracked
 from bridge.journal.cursors import Backlog, DeadLetter
+from bridge.journal.grants import GrantState
+from bridge.policy.judge import Judgment, Rules
 from bridge.policy.votes import Vote
 from bridge.runtime.refusals import UnpublishedRefusal
 from bridge.runtime.status import SinkStatus
@@ -34,15 +36,64 @@ def moment(seconds: float | None) -> str | None:
     return None if seconds is None else timestamp(datetime.fromtimestamp(seconds, UTC))
 
 
-def events(
-    latest: list[_Json], pending: Mapping[str, Tracked], observer: Observer, now: datetime
-) -> list[_Json]:
-    """Pending events, the most urgent first, then past events, the latest first."""
-    told = {envelope["partitionkey"]: envelope for envelope in latest}
-    waiting = [event(key, told.get(key), known, observer, now) for key, known in pending.items()]
-    waiting.sort(key=lambda one: (one["notBefore"] is not None, one["notBefore"] or ""))
-    over = [one for one in latest if one["partitionkey"] not in pending]
-    return waiting + [event(one["partitionkey"], one, None, observer, now) for one in over]
+class Standing(NamedTuple):
+    """The votes on a pending event, judged: *held* are the holds in force with their ends."""
+
+    judgment: Judgment
+    held: Sequence[tuple[Vote, datetime]]
+    votes: int
+    grant: GrantState | None
+
+
+def approvals_on(standing: Standing, rules: Rules) -> _Json:
+    """Who approved, who is missing under the policy, and who holds until when."""
+    found = standing.judgment
+    return {
+        "require": str(rules.require),
+        "dryRun": rules.dry_run,
+        "satisfied": found.satisfied,
+        "have": list(found.have),
+        "missing": list(found.missing),
+        "holds": [_hold(vote, until) for vote, until in standing.held],
+        "votes": standing.votes,
+        "grant": standing.grant,
+        "local": found.local,
+    }
+
+
+def _hold(vote: Vote, until: datetime) -> _Json:
+    return {
+        "approver": vote.approver,
+        "resource": vote.resource or None,
+        "reason": vote.reason,
+        "at": timestamp(vote.at),
+        "until": timestamp(until),
+    }
+
+
+def times(milestones: Mapping[str, _Json]) -> _Json:
+    """When what happened in the event's latest life, and how long that took."""
+    at = {kind: one["time"] for kind, one in milestones.items()}
+    announced = at.get("scheduled") or at.get("started")
+    granted, started = at.get("approval.granted"), at.get("started")
+    ended = at.get("completed") or at.get("canceled")
+    notice = milestones["scheduled"]["data"]["noticeSeconds"] if "scheduled" in at else None
+    return {
+        "announced": announced,
+        "granted": granted,
+        "started": started,
+        "ended": ended,
+        "noticeSeconds": notice,
+        "approvalSeconds": _between(announced, granted),
+        "durationSeconds": _between(started, at.get("completed")),
+    }
+
+
+def _between(first: str | None, second: str | None) -> float | None:
+    if first is None or second is None:
+        return None
+    taken = datetime.fromisoformat(second) - datetime.fromisoformat(first)
+    return round(taken.total_seconds(), 3)
 
 
 def event(
@@ -95,6 +146,14 @@ def vote(cast: Vote) -> _Json:
         "via": cast.via,
         "at": timestamp(cast.at),
     }
+
+
+def refusals(published: list[_Json], kept: list[UnpublishedRefusal], event_id: str) -> list[_Json]:
+    """The refused votes on one event, the oldest first; *published* are its CloudEvents."""
+    told = [_refusal(one, stray=False) for one in published]
+    unpublished = [_refusal(one.cloudevent.envelope, stray=one.stray) for one in reversed(kept)]
+    told += [one for one in unpublished if (one["eventId"] or "").upper() == event_id]
+    return sorted(told, key=lambda one: str(one["at"]))
 
 
 def approvals(

@@ -5,9 +5,11 @@ import json
 from contextlib import asynccontextmanager
 
 import pytest
+from support.ballots import delivery
 from support.bridge import Azure, last_look
 from support.served_bridge import announce, bridge, config
 from support.signing import Signer
+from support.world import ME
 
 from bridge.approvals.service import ApprovalService
 from bridge.config import Config
@@ -263,7 +265,7 @@ def hurried(monkeypatch):
         made.limiter = Limiter(per_minute=6000, burst=5)
 
     monkeypatch.setattr(WebContext, "__post_init__", hurry)
-    monkeypatch.setattr("bridge.web.approvals._PATIENCE", 0.0)
+    monkeypatch.setattr("bridge.web.api.approvals._PATIENCE", 0.0)
 
 
 async def test_a_token_that_asks_too_often_waits_for_its_turn_and_is_never_refused(
@@ -349,7 +351,7 @@ async def test_a_stray_is_found_by_its_id(tmp_path):
 
 
 async def test_the_list_is_bounded_and_says_that_there_is_more(tmp_path, monkeypatch):
-    monkeypatch.setattr("bridge.web.approvals.MOST", 3)
+    monkeypatch.setattr("bridge.web.api.approvals.MOST", 3)
     async with context(tmp_path) as (made, _):
         intake = made.runtime.take_local.__self__
         for number in range(5):
@@ -362,3 +364,27 @@ async def test_the_list_is_bounded_and_says_that_there_is_more(tmp_path, monkeyp
 async def test_the_list_needs_the_right_to_read(tmp_path):
     async with context(tmp_path) as (made, _):
         assert (await made.http.ask("GET", PATH))[0] == 401
+
+
+async def hear(running, **said):
+    service = ApprovalService(running.runtime, Azure())
+    await service.intake.take(delivery(EVENT_ID, **said), "bus")
+
+
+async def test_an_approval_is_found_by_its_id_even_if_that_is_a_place_in_a_log(running):
+    await announce(running.journal, EVENT_ID)
+    await hear(running, resource=ME, _position="approvals/0/17")
+    await hear(running, id="no-resource")
+    status, body = await running.http.ask("GET", "/api/v1/approvals/approvals/0/17")
+    assert status == 200
+    assert (body["approvalId"], len(body["votes"])) == ("approvals/0/17", 1)
+    assert [one["data"]["decision"] for one in body["outcomes"]] == ["approve"]
+    _, body = await running.http.ask("GET", "/api/v1/approvals/no-resource")
+    assert body["votes"] == []
+    assert [one["data"]["reason"] for one in body["outcomes"]] == ["resource-required"]
+
+
+async def test_an_unknown_approval_is_not_found(running):
+    status, body = await running.http.ask("GET", "/api/v1/approvals/nothing")
+    assert status == 404
+    assert "has no approval 'nothing'" in body["detail"]

@@ -13,19 +13,19 @@ from bridge.common.errors import Unavailable
 from bridge.common.signatures import HEADERS
 from bridge.common.spelling import marks_cloudevent
 from bridge.core.ids import safe_id
-from bridge.journal.views import refusals
-from bridge.journal.votes import votes_lately
+from bridge.journal.views import outcomes, refusals
+from bridge.journal.votes import said_by, votes_lately
 from bridge.plugins import Delivery
 from bridge.policy.attributes import matters
 from bridge.policy.message import MalformedApproval, NotForUs, claimed
 from bridge.policy.votes import LocalOutcome
 from bridge.runtime.runtime import CALLER_ADDRESS
-from bridge.web import shapes
 from bridge.web.access.authentication import CHALLENGE, SIGNED
 from bridge.web.access.middleware import CALLER
 from bridge.web.access.tokens import Caller
+from bridge.web.api import shapes
 from bridge.web.context import CONTEXT, WebContext
-from bridge.web.problems import ProblemDetails
+from bridge.web.problems import ProblemDetails, not_found
 
 routes = web.RouteTableDef()
 MOST = 200
@@ -49,7 +49,7 @@ async def approve(request: web.Request) -> web.Response:
     delivery = Delivery(await request.read(), _headers(request), identity=caller.approver)
     name = None if signed or caller.approver else caller.name
     try:
-        outcomes = await take(delivery, caller.via, name)
+        found = await take(delivery, caller.via, name)
     except (MalformedApproval, NotForUs) as error:
         reason = {"reason": "malformed", **_named(delivery)}
         raise ProblemDetails(400, f"This is not a valid approval: {error}.", more=reason) from None
@@ -60,7 +60,7 @@ async def approve(request: web.Request) -> web.Response:
     except Unavailable:
         sentence = "The journal cannot be written, so no approvals can be accepted now."
         raise ProblemDetails(503, sentence, Retry_After="1") from None
-    return _answer(outcomes)
+    return _answer(found)
 
 
 def _named(delivery: Delivery) -> dict[str, str | None]:
@@ -77,6 +77,21 @@ async def latest(request: web.Request) -> web.Response:
     )
     told = shapes.approvals(cast, published, runtime.status.refusals.latest())
     return web.json_response({"approvals": told[:MOST], "more": len(told) > MOST})
+
+
+@routes.get(PATH + "/{approvalId:.+}")
+async def approval(request: web.Request) -> web.Response:
+    """One approval. Its id may be a place in a log, such as topic/partition/offset."""
+    runtime, given = request.app[CONTEXT].runtime, request.match_info["approvalId"]
+    cast, told = await runtime.journal.run(
+        lambda store: (said_by(store, given), outcomes(store, given))
+    )
+    kept = [one.cloudevent.envelope for one in reversed(runtime.status.refusals.latest())]
+    told += [one for one in kept if one["data"]["approvalId"] == given]
+    if not cast and not told:
+        not_found(f"The journal has no approval {given[:128]!r} that counted or was answered.")
+    body = {"approvalId": given, "votes": [shapes.vote(one) for one in cast], "outcomes": told}
+    return web.json_response(body)
 
 
 async def _turn(context: WebContext, caller: Caller | None, remote: str | None) -> None:
@@ -108,11 +123,11 @@ def _is_json(request: web.Request) -> bool:
     return bool(_JSON.fullmatch(request.content_type)) and request.content_type != _BATCH
 
 
-def _answer(outcomes: Sequence[LocalOutcome]) -> web.Response:
-    approval = outcomes[0].approval_id
-    body = {"approvalId": approval, "outcomes": [_outcome(one) for one in outcomes]}
-    first = outcomes[0]
-    if all(one.outcome == "refused" for one in outcomes):
+def _answer(found: Sequence[LocalOutcome]) -> web.Response:
+    approval = found[0].approval_id
+    body = {"approvalId": approval, "outcomes": [_outcome(one) for one in found]}
+    first = found[0]
+    if all(one.outcome == "refused" for one in found):
         status = _STATUS.get(first.reason or "", 409)
         problem = ProblemDetails(
             status,

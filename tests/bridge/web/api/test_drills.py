@@ -152,5 +152,5 @@ async def test_without_a_writable_journal_no_drill_starts_or_stops(running):
 
 
 async def test_the_paths_are_listed(running):
-    _, index = await running.control.ask("GET", "/")
+    _, index = await running.control.ask("GET", "/api/v1")
     assert {f"{method} {PATH}" for method in ("GET", "POST")} < set(index["paths"])

@@ -1,0 +1,1 @@
+"""The console: the pages for people, and how they are served."""

@@ -1,0 +1,155 @@
+"""What is wrong is seen on the page Health and in the strip above every page, and can be put right there."""
+
+import re
+
+from playwright.async_api import Page, expect
+from support.bridge_process import announce, file_sink
+from support.console import Console, watched
+from support.until import until
+from support.webhook_receiver import receiving, says
+
+
+async def test_a_sink_that_is_down_makes_the_strip_red_on_every_page_and_heals(
+    page: Page, tmp_path
+):
+    async with receiving() as pager:
+        sinks = {"pager": {"type": "webhook", "url": pager.url}}
+        async with watched(tmp_path, sinks=sinks) as (at, base):
+            console = Console(page, base)
+            await console.log_in()
+            strip = page.locator("#ready")
+            await expect(strip).to_contain_text("Ready.")
+            await pager.down()
+            announce(at, "unheard")
+            await expect(strip).to_contain_text("Not ready. sink pager:")
+            await expect(strip).to_have_attribute("data-state", "bad")
+            card = console.card("Reboot of vm-0")
+            await expect(card).to_contain_text("0 of 1 sink know")
+            await expect(card).to_contain_text("pager waiting")
+            await strip.locator("summary").click()
+            answer = await page.request.get(
+                f"{base}/readyz", headers={"Authorization": "Bearer token-of-the-operators"}
+            )
+            why = (await answer.json())["reasons"][0]["why"]
+            await expect(strip.locator("dd").first).to_have_text(why)
+
+            await page.get_by_role("link", name="Health", exact=True).click()
+            row = console.row("Sinks", "pager")
+            await expect(row).to_contain_text("unavailable")
+            await expect(row).to_have_class("bad-row")
+            await pager.up()
+            await expect(row).to_contain_text("connected")
+            await expect(strip).to_contain_text("Ready.")
+
+
+async def test_a_refused_delivery_turns_red_and_a_replay_delivers_it(page: Page, tmp_path):
+    async with receiving(usual=says(400, "not like this")) as pager:
+        sinks = {
+            "pager": {"type": "webhook", "url": pager.url, "required": False},
+            "audit-trail": file_sink(tmp_path, "audit-trail"),
+        }
+        async with watched(tmp_path, sinks=sinks) as (at, base):
+            console = Console(page, base)
+            await console.log_in()
+            event = announce(at, "refused")
+            card = console.card("Reboot of vm-0")
+            await expect(card).to_contain_text("pager dead letter")
+            await expect(card).to_contain_text("1 of 2 sinks know")
+
+            await page.get_by_role("link", name="Health", exact=True).click()
+            await expect(console.row("Sinks", "pager")).to_have_class("bad-row")
+            letter = console.row("Dead letters", event[:13])
+            await expect(letter).to_contain_text("400")
+            await letter.get_by_role("button", name="View").click()
+            await expect(console.dialog).to_contain_text("azure.scheduledevents.scheduled.v1")
+            await page.keyboard.press("Escape")
+
+            pager.usual = says(204)
+            await letter.get_by_role("button", name="Replay").click()
+            await expect(letter).to_have_count(0)
+            await until(lambda: event in [one["subject"] for one in pager.taken], "the replay")
+            await page.get_by_role("link", name="Now").click()
+            await expect(card).to_contain_text("All 2 sinks know")
+
+
+async def test_a_dead_letter_is_dropped_only_after_a_question(page: Page, tmp_path):
+    async with receiving(usual=says(400)) as pager:
+        sinks = {"pager": {"type": "webhook", "url": pager.url, "required": False}}
+        async with watched(tmp_path, sinks=sinks) as (at, base):
+            console = Console(page, base)
+            await console.log_in()
+            event = announce(at, "dropped")
+            await page.get_by_role("link", name="Health", exact=True).click()
+            letter = console.row("Dead letters", event[:13])
+            await letter.get_by_role("button", name="Drop").click()
+            await expect(console.dialog).to_contain_text("will never get this CloudEvent")
+            await console.dialog.get_by_role("button", name="Cancel").click()
+            await expect(letter).to_have_count(1)
+            await letter.get_by_role("button", name="Drop").click()
+            await console.dialog.get_by_role("button", name="Drop").click()
+            await expect(letter).to_have_count(0)
+
+
+async def test_a_vanished_metadata_service_is_named(page: Page, tmp_path):
+    async with watched(tmp_path) as (at, base):
+        console = Console(page, base)
+        await console.log_in()
+        await page.get_by_role("link", name="Health", exact=True).click()
+        tile = page.locator(".tile").filter(has_text="Metadata service")
+        await expect(tile).to_contain_text("answering")
+        at.world.fault("status", status=500)
+        await expect(tile).to_contain_text("failing")
+        await expect(tile).to_contain_text(re.compile("500"))
+        at.world.clear_faults()
+        await expect(tile).to_contain_text("answering")
+
+
+async def test_a_changed_file_is_shown_and_reloaded(page: Page, tmp_path):
+    async with watched(tmp_path) as (at, base):
+        console = Console(page, base)
+        await console.log_in()
+        await page.get_by_role("link", name="Health", exact=True).click()
+        tile = page.locator(".tile").filter(has_text="Configuration")
+        await expect(tile).to_contain_text("file in force")
+        at.configure(approvals={"require": "any"})
+        await expect(tile).to_contain_text("file differs")
+        await tile.get_by_role("button", name="Reload").click()
+        await expect(page.get_by_text(re.compile("Reloaded. Changed: .*approvals"))).to_be_visible()
+        await expect(tile).to_contain_text("file in force")
+        at.configure(approvals={"require": "nonsense"})
+        await expect(tile).to_contain_text(re.compile("file differs|cannot be read"))
+        await tile.get_by_role("button", name="Reload").click()
+        await expect(console.dialog).to_contain_text("The reload was rejected")
+
+
+async def test_a_drill_is_started_watched_and_reported_and_marked_everywhere(page: Page, tmp_path):
+    async with watched(tmp_path) as (at, base):
+        console = Console(page, base)
+        await console.log_in()
+        await page.get_by_role("link", name="Drill", exact=True).click()
+        await page.get_by_label("Notice").fill("10m")
+        await page.get_by_label("Description").fill("Tuesday")
+        await page.get_by_role("button", name="Start the drill").click()
+        report = page.get_by_role("region", name="Report")
+        await expect(report).to_contain_text("The drill is still running.")
+        await expect(report.get_by_role("row").filter(has_text="audit-trail")).to_contain_text(
+            "delivered"
+        )
+
+        await page.get_by_role("link", name="Now").click()
+        card = page.get_by_role("article", name="Drill: Reboot of vm-0")
+        await expect(card.locator(".badge.drill")).to_be_visible()
+        await card.get_by_role("button", name="Approve").click()
+        await expect(console.dialog).to_contain_text("A drill never reaches Azure.")
+        await console.dialog.get_by_role("button", name="Approve").click()
+        await expect(console.dialog).to_contain_text("The vote is recorded.")
+        await page.keyboard.press("Escape")
+        await expect(card).to_contain_text("Completed")
+
+        await page.get_by_role("link", name="History").click()
+        row = console.row("Scheduled events", "Reboot")
+        await expect(row.locator(".badge.drill")).to_be_visible()
+        await page.get_by_role("link", name="Drill", exact=True).click()
+        await expect(report).to_contain_text("Passed:")
+        await expect(report.get_by_role("row").filter(has_text="ops")).to_contain_text("approve")
+        assert at.simulator.world.document().events == ()
