@@ -137,10 +137,9 @@ const commands = {
     const source = new EventSource(url, {
       fetch: (where, init) => fetch(where, { ...init, headers: { ...init.headers, ...added } }),
     });
-    source.addEventListener("open", () => show({ open: true }));
-    for (const name of ["ready", "hello", "opened", "start", "cursor", "position"]) {
-      source.addEventListener(name, (event) => show({ named: name, id: event.lastEventId, data: event.data }));
-    }
+    source.addEventListener("open", (event) => {
+      if (event.data !== undefined) show({ named: "open", id: event.lastEventId, data: event.data });
+    });
     source.addEventListener("message", (event) => {
       show({ id: event.lastEventId, event: JSON.parse(event.data) });
       if (--left === 0) process.exit(0);
