@@ -11,6 +11,7 @@ import pytest
 import yaml
 from support.world import published
 
+from bridge.common import schemas
 from bridge.core.cloudevent import PREFIX
 from bridge.core.messages import KINDS
 from bridge.policy.message import APPROVE
@@ -29,7 +30,7 @@ TYPES = {f"{PREFIX}{kind}.v1" for kind in KINDS}
 # What means the same in draft-07, which AsyncAPI speaks, and in 2020-12.
 COMMON = {
     *("$schema", "$id", "title", "description", "type", "required", "properties", "items"),
-    *("additionalProperties", "examples", "format", "minLength", "minimum"),
+    *("additionalProperties", "anyOf", "examples", "format", "minLength", "minimum"),
 }
 
 
@@ -128,6 +129,55 @@ def test_every_reference_leads_somewhere():
     }
     for reference in found:
         assert resolve(reference), reference
+
+
+WHOLE = yaml.safe_load(schemas.read("asyncapi"))
+EXAMPLES = json.loads((SCHEMAS / "examples.v1.json").read_text(encoding="utf-8"))
+
+
+def test_what_the_command_prints_refers_only_to_itself():
+    for reference in references(WHOLE):
+        assert reference.startswith("#/"), reference
+        target = WHOLE
+        for step in reference.split("/")[1:]:
+            target = target[step]
+    for name in (*NAMES, *INBOUND, "config"):
+        assert all(one.startswith("#/") for one in references(json.loads(schemas.read(name))))
+
+
+def test_the_examples_are_what_the_code_writes():
+    """If not, run scripts/schema-examples."""
+    sent = {kind: each for kind, each in EXAMPLES.items() if kind != APPROVE}
+    assert sent == {kind: each.envelope for kind, each in published().items()}
+
+
+@pytest.mark.parametrize(
+    "message", WHOLE["components"]["messages"].values(), ids=lambda m: m["name"]
+)
+def test_each_message_has_an_example_that_conforms(message):
+    check = jsonschema_rs.validator_for(
+        {**message["payload"], "components": WHOLE["components"]}, validate_formats=True
+    )
+    [example] = message["examples"]
+    check.validate(example["payload"])
+    assert example["payload"]["type"] == message["name"]
+
+
+def test_each_transport_has_its_server_and_its_channels():
+    places = {
+        name: channel["servers"][0]["$ref"].rpartition("/")[2]
+        for name, channel in WHOLE["channels"].items()
+        if "servers" in channel
+    }
+    assert places == {
+        **dict.fromkeys(("kafkaEvents", "kafkaState", "kafkaApprovals"), "kafka"),
+        **dict.fromkeys(("mqttEvents", "mqttApprovals", "mqttBridges"), "mqtt"),
+        "webhookEvents": "receiver",
+        "httpApprovals": "bridge",
+    }
+    assert WHOLE["channels"]["kafkaEvents"]["messages"] == WHOLE["channels"]["events"]["messages"]
+    used = {each["channel"]["$ref"].rpartition("/")[2] for each in WHOLE["operations"].values()}
+    assert used == set(WHOLE["channels"])
 
 
 def test_asyncapi_names_the_types_that_there_are_and_no_others():

@@ -80,11 +80,25 @@ def warnings(config: Config) -> Iterator[str]:
     yield from _moot(asked)
     yield from _claimable(asked)
     yield from _uncounted(asked)
+    yield from _proxied(http)
     for token in without_operate(http):
         yield (
             f"Token {token.name} may {' and '.join(token.scopes)}, but not drop or replay dead "
             f"letters, resume sinks or run drills: that needs the scope operate."
         )
+
+
+def _proxied(http: HttpSettings) -> Iterator[str]:
+    """Proxies that hide who calls, and callers who could name themselves."""
+    if http.public_url and not http.trusted_proxies:
+        yield (
+            "Logs, audits and rate limits see the address of the proxy, not of its callers: "
+            "http.trusted_proxies is empty."
+        )
+    for network in http.trusted_proxies:
+        if network.prefixlen == 0:
+            why = "any caller can name an address"
+            yield f"http.trusted_proxies trusts everyone ({network}): {why}."
 
 
 def without_operate(http: HttpSettings) -> list[TokenSettings]:

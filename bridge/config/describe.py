@@ -7,6 +7,7 @@ from bridge.common.fields import write_duration
 from bridge.config.approvals import ApprovalsSettings
 from bridge.config.contradictions import warnings, weak_tokens
 from bridge.config.models import Config, HttpSettings, SourceSettings, TelemetrySettings
+from bridge.config.values import Network
 from bridge.plugins import SinkSettings
 from bridge.policy.allow import Allow
 from bridge.policy.require import Approvers, Count, Require
@@ -187,6 +188,7 @@ def _http(http: HttpSettings) -> Iterator[str]:
         if not http.tls and not http.listen.is_loopback:
             yield "That address is not loopback and not encrypted, as insecure: true allows."
         yield from _callers(http)
+        yield from _proxies(http)
     if http.listen and http.webhook_origins:
         origins = ", ".join(http.webhook_origins)
         yield f"Accepts CloudEvents webhooks with approvals from {origins}."
@@ -205,6 +207,20 @@ def _telemetry(telemetry: TelemetrySettings) -> Iterator[str]:
     )
     if telemetry.insecure and telemetry.otlp.startswith("http:"):
         yield "Traces may leave this machine unencrypted, as insecure: true allows."
+
+
+def _proxies(http: HttpSettings) -> Iterator[str]:
+    if http.public_url:
+        urls = _and([str(url) for url in http.public_url])
+        yield f"Proxies serve it at {urls}; browsers may use it from there."
+    if http.trusted_proxies:
+        places = _and([_place(one) for one in http.trusted_proxies])
+        yield f"X-Forwarded-For from {places} names the caller in logs and audits, and for limits."
+
+
+def _place(network: Network) -> str:
+    """A network of one address as that address."""
+    return str(network.network_address if network.num_addresses == 1 else network)
 
 
 def _callers(http: HttpSettings) -> Iterator[str]:

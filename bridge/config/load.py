@@ -14,7 +14,7 @@ from bridge.common.fields import Settings
 from bridge.config.contradictions import useless
 from bridge.config.errors import ConfigError, ConfigProblem, explain, mask, write_path
 from bridge.config.models import Config, ConfigFile
-from bridge.config.plugin_sections import build_sinks, build_sources
+from bridge.config.plugin_sections import build_sinks, build_sources, conflicts
 from bridge.config.syntax import KeyPath, MalformedYaml, Parsed, parse
 
 LARGEST_FILE = 1024**2
@@ -185,7 +185,10 @@ def _build(data: Any, origin: ConfigFile | None) -> tuple[Config | None, list[Co
         config = Config.model_validate({**given, "sinks": sinks}, context={"file": origin})
     except ValidationError as error:
         return None, [*explain(error, Config, given), *problems]
-    problems = problems or list(useless(config.approvals, config.http))
+    problems = problems or [
+        *useless(config.approvals, config.http),
+        *conflicts(config.sinks, config.approvals.sources),
+    ]
     return (None if problems else config), problems
 
 

@@ -17,6 +17,8 @@ from bridge.config.values import (
     Group,
     Line,
     Listen,
+    Network,
+    PublicUrls,
     TracesUrl,
     UriReference,
     check_traces,
@@ -164,6 +166,12 @@ class HttpSettings(Settings):
     webhook_origins: tuple[Line, ...] = Field(
         (), description="origins that may send approvals as CloudEvents webhooks"
     )
+    public_url: PublicUrls = Field(
+        (), description="where a proxy serves the bridge: one URL or several"
+    )
+    trusted_proxies: tuple[Network, ...] = Field(
+        (), description="proxies whose X-Forwarded-For names the caller in logs and for limits"
+    )
     tls: ServerTLS | None = None
     insecure: bool = Field(default=False, description="allow plain HTTP beyond loopback")
 
@@ -193,6 +201,23 @@ class HttpSettings(Settings):
             raise ValueError(
                 f"listen: {self.listen} is not loopback, so it needs tls, or insecure: true"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _behind_a_proxy(self) -> Self:
+        keys = {"public_url": self.public_url, "trusted_proxies": self.trusted_proxies}
+        for key, value in keys.items():
+            if value and self.listen is None:
+                raise ValueError(f"{key} has no effect without listen")
+        if self.public_url and not self.tokens:
+            raise ValueError(
+                "public_url needs tokens: behind a proxy, every caller comes from its address"
+            )
+        for url in self.public_url:
+            if not url.is_secure and not self.insecure:
+                raise ValueError(
+                    f"public_url: {url} shows tokens to the network; use https, or insecure: true"
+                )
         return self
 
 

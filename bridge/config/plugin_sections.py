@@ -22,6 +22,7 @@ from bridge.plugins.sources import find_approvals, installed_approvals
 from bridge.policy.votes import OWN_CHANNELS
 
 S = TypeVar("S", bound=Settings)
+_FROM: tuple[str, ...] = ("approvals", "from")
 _SIGNED = (
     "signed needs a key in approvals.allow, and there is none; with transport, the broker's "
     "access control decides who may publish"
@@ -59,7 +60,7 @@ def build_sources(
     data: Any, written: Any, sinks: Mapping[str, SinkSettings], allow: Any = ()
 ) -> tuple[dict[str, ApprovalSettings], list[ConfigProblem]]:
     """Every approval source by name; `sink: NAME` uses the connection of that sink."""
-    place = ("approvals", "from")
+    place = _FROM
     if isinstance(data, dict):
         data = {name: _joined(settings, written) for name, settings in data.items()}
 
@@ -116,6 +117,26 @@ def _has_key(source: str, allow: Any) -> bool:
         isinstance(one, dict) and one.get("keys") and one.get("via") in (None, source)
         for one in entries
     )
+
+
+def conflicts(
+    sinks: Mapping[str, SinkSettings], sources: Mapping[str, ApprovalSettings]
+) -> list[ConfigProblem]:
+    """Sinks and sources that use what only one of them may use; the later one is the problem."""
+    users: dict[str, str] = {}
+    found = []
+    named = [
+        *((("sinks",), "sink", name, one.exclusive) for name, one in sinks.items()),
+        *((_FROM, "approval source", name, one.exclusive) for name, one in sources.items()),
+    ]
+    for place, word, name, used in named:
+        if used is None:
+            continue
+        if used in users:
+            why = f"has the same {used} as {users[used]}; a server ends one of them for the other"
+            found.append(ConfigProblem((*place, name), why))
+        users.setdefault(used, f"{word} {name}")
+    return found
 
 
 class _Faulty(Exception):

@@ -111,11 +111,12 @@ def _sources(kinds: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     if not kinds:
         return {}
     own = {f"approvals-{kind}": _typed(kind, definition) for kind, definition in kinds.items()}
+    trust = next(iter(kinds.values()))["properties"]["trust"]
     keys = [key for definition in kinds.values() for key in definition["properties"]]
     joined = {
         "description": "use that sink's connection; all keys of its type except type are allowed",
         "type": "object",
-        "properties": {"sink": {"type": "string"}, "type": False},
+        "properties": {"sink": {"type": "string"}, "type": False, "trust": trust},
         "propertyNames": {"enum": sorted({*keys, "sink", "type"})},
         "required": ["sink", "trust"],
     }
@@ -145,6 +146,7 @@ def _as_written(node: Any) -> Any:
     """Write the defaults of durations and sizes as text, as in the file; models have numbers.
 
     Remove titles, which repeat the keys, and defaults of sections, which repeat those of the keys.
+    Also remove the format of paths: JSON Schema has none.
     """
     if isinstance(node, list):
         return [_as_written(item) for item in node]
@@ -160,8 +162,10 @@ def _as_written(node: Any) -> Any:
 
 
 def _is_noise(key: str, value: object) -> bool:
-    return (key == "title" and isinstance(value, str)) or (
-        key == "default" and isinstance(value, dict)
+    return (
+        (key == "title" and isinstance(value, str))
+        or (key == "default" and isinstance(value, dict))
+        or (key, value) == ("format", "path")
     )
 
 

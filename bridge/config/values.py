@@ -3,7 +3,7 @@
 import re
 from datetime import date
 from importlib.util import find_spec
-from ipaddress import ip_address
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, Self
 from urllib.parse import urlsplit
@@ -17,6 +17,7 @@ from bridge.plugins.credentials.secrets import is_loopback
 OLDEST_VERSION = date(2017, 3, 1)
 SINK_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 _ALL_ADDRESSES = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  the address to connect to instead
+_WEB_PORTS = {"http": 80, "https": 443}
 _DATE = re.compile(r"(\d{4}-\d{2}-\d{2})(-preview)?")
 
 
@@ -98,6 +99,19 @@ def _group(name: str) -> str:
     return name
 
 
+def _public_urls(value: object) -> object:
+    """One URL or several; null is none."""
+    return () if value is None else (value,) if isinstance(value, str) else value
+
+
+def _network(value: object) -> IPv4Network | IPv6Network:
+    try:
+        return ip_network(value if isinstance(value, str) else "")
+    except ValueError:
+        wrong = f"{value!r} is not an address or a network, as in 10.0.0.7 or 10.0.0.0/24"
+        raise ValueError(wrong) from None
+
+
 EndpointUrl = Annotated[str, AfterValidator(_endpoint)]
 ApiVersion = Annotated[
     str,
@@ -109,6 +123,11 @@ Line = Annotated[str, AfterValidator(_one_line)]
 TracesUrl = Annotated[str, AfterValidator(_traces)]
 UriReference = Annotated[str, AfterValidator(_uri_reference)]
 Group = Annotated[Line, AfterValidator(_group)]
+Network = Annotated[
+    IPv4Network | IPv6Network,
+    BeforeValidator(_network),
+    WithJsonSchema({"type": "string", "examples": ["10.0.0.7", "10.0.0.0/24"]}),
+]
 
 
 class Listen(NamedTuple):
@@ -155,3 +174,56 @@ class Listen(NamedTuple):
     @classmethod
     def __get_pydantic_json_schema__(cls, _: Any, __: Any) -> dict[str, Any]:
         return {"type": "string", "pattern": r"^.+:\d{1,5}$", "examples": ["127.0.0.1:17245"]}
+
+
+class PublicUrl(NamedTuple):
+    """Where a proxy serves the bridge: its origin as browsers send it, and the host in it."""
+
+    origin: str
+    host: str
+    path: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.origin}{self.path}"
+
+    @property
+    def is_secure(self) -> bool:
+        return self.origin.startswith("https://")
+
+    @classmethod
+    def parse(cls, value: object) -> Self:
+        if isinstance(value, cls):
+            return value
+        wrong = f"{value!r} is not a public URL; write one like https://bridge.example/seb"
+        try:
+            url = urlsplit(value if isinstance(value, str) else "")
+            host, port = url.hostname, url.port
+        except ValueError:
+            raise ValueError(wrong) from None
+        plain = not (url.query or url.fragment or "@" in url.netloc)
+        if url.scheme not in _WEB_PORTS or not host or not plain or not str(value).isprintable():
+            raise ValueError(wrong)
+        place = f"[{host}]" if ":" in host else host
+        at = "" if port in (None, _WEB_PORTS[url.scheme]) else f":{port}"
+        return cls(f"{url.scheme}://{place}{at}", host, url.path.rstrip("/"))
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _: Any, __: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(
+            cls.parse, serialization=core_schema.to_string_ser_schema()
+        )
+
+
+PublicUrls = Annotated[
+    tuple[PublicUrl, ...],
+    BeforeValidator(_public_urls),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "format": "uri", "examples": ["https://bridge.example/seb"]},
+                {"type": "array", "items": {"type": "string", "format": "uri"}},
+                {"type": "null"},
+            ]
+        }
+    ),
+]

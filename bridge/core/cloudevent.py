@@ -2,8 +2,8 @@
 
 import json
 import re
-from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, get_args
 
 PREFIX = "azure.scheduledevents."
 TransitionKind = Literal["scheduled", "updated", "started", "completed", "canceled"]
@@ -33,13 +33,15 @@ def full_type(kind: str) -> str:
 class CloudEvent:
     """A CloudEvent in the structured JSON format, `data` as an object.
 
-    `key` is the `partitionkey`: order is kept among CloudEvents that share it.
+    `key` is the `partitionkey`: order is kept among CloudEvents that share it. `present` is for
+    sinks that keep the present state of scheduled events: see `SinkSettings.keeps_state`.
     """
 
     id: str
     type: str
     key: str
     body: bytes
+    present: "tuple[PresentState, ...]" = field(default=(), compare=False, repr=False)
 
     @classmethod
     def decode(cls, body: bytes) -> "CloudEvent":
@@ -85,6 +87,16 @@ class CloudEvent:
     def data(self) -> dict[str, Any]:
         data: dict[str, Any] = self.envelope["data"]
         return data
+
+
+class PresentState(NamedTuple):
+    """The latest CloudEvent about a pending scheduled event; None if it is over, or out of scope.
+
+    `subject` is its EventId, as in the attribute.
+    """
+
+    subject: str
+    latest: CloudEvent | None
 
 
 def kind_of(cloudevent: CloudEvent) -> str:

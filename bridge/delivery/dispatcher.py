@@ -148,9 +148,7 @@ class Dispatcher:
             if loss.problem is not None:
                 await self._lose(loss.problem)
                 return
-            if (
-                self.place() != self._entered
-            ):  # the VM's name is known now, for topics and client ids
+            if self.place() != self._entered:  # the VM's name is known now, for topics
                 return
             rows = await self._next()
             if not rows:
@@ -237,7 +235,8 @@ class Dispatcher:
 
     async def _send(self, send: Send, rows: Sequence[Row]) -> Sequence[Result]:
         async def sent() -> list[Result]:
-            return checked(await send([row.event for row in rows]), len(rows))
+            events = await self.outgoing.events(rows, self._entered.scope)
+            return checked(await send(events), len(rows))
 
         results = await attempt(sent(), self.settings.longest_send or self._time_for(rows))
         return Broken([results] * len(rows)) if isinstance(results, Unavailable) else results

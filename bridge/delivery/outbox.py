@@ -5,9 +5,11 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from bridge.common.supervise import attempt
 from bridge.core.cloudevent import CloudEvent
+from bridge.delivery.present import with_present
 from bridge.delivery.results import began, given_up
 from bridge.delivery.rules import planned_start, wanted
 from bridge.journal import Journal, Row, Settlement
@@ -60,6 +62,12 @@ class Outgoing:
                 return rows
             self.status.filtered += len(verdicts)
             await self._write(verdicts)
+
+    async def events(self, rows: Sequence[Row], scope: Literal["own", "all"]) -> list[CloudEvent]:
+        """What `send` gets: the CloudEvents, for some sinks with what they change."""
+        if not self.settings.keeps_state:
+            return [row.event for row in rows]
+        return await self.journal.run(lambda store: with_present(store, self.name, rows, scope))
 
     async def newest(self) -> int:
         """The number of the row that was recorded last."""

@@ -1,15 +1,19 @@
 """The position of each sink and approval source: new ones, replays, and dead letters."""
 
 import sqlite3
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from bridge.core.cloudevent import CloudEvent, full_type
+from bridge.core.cloudevent import TRANSITIONS, CloudEvent, full_type
 from bridge.core.ids import safe_id
 from bridge.journal.store import Store, newest
 
 _UNSETTLED = """FROM outbox o LEFT JOIN delivery d ON d.sink = :sink AND d.seq = o.seq
     WHERE o.seq > (SELECT low FROM sink WHERE name = :sink) AND d.how IS NULL"""
+
+REPLAYED = "replayed"
+"""The note of a row that waits because it was replayed."""
+_ANEW = f"attempts = 0, first = NULL, last = NULL, error = NULL, note = '{REPLAYED}'"
 
 
 class Backlog(NamedTuple):
@@ -93,8 +97,17 @@ def replayable(store: Store, sink: str) -> int:
 
 def replay_sink(db: sqlite3.Connection, sink: str) -> None:
     """Send the sink everything that is still in the journal again."""
-    db.execute("DELETE FROM delivery WHERE sink = ? AND how IS NOT 'own'", (sink,))
+    settled = "UPDATE delivery SET how = NULL, {} WHERE sink = ? AND how NOT NULL AND how != 'own'"
+    db.execute(settled.format(_ANEW), (sink,))
+    older = "SELECT ?1, seq, ?2 FROM outbox WHERE seq <= (SELECT low FROM sink WHERE name = ?1)"
+    db.execute(f"INSERT OR IGNORE INTO delivery(sink, seq, note) {older}", (sink, REPLAYED))
     db.execute("UPDATE sink SET low = 0 WHERE name = ?", (sink,))
+
+
+def is_replayed(store: Store, sink: str, seq: int) -> bool:
+    """Whether a row that waits goes to the sink again, or later than its turn."""
+    sql = "SELECT 1 FROM delivery WHERE sink = ? AND seq = ? AND note = ?"
+    return store.connection.execute(sql, (sink, seq, REPLAYED)).fetchone() is not None
 
 
 def waits(store: Store, sink: str) -> bool:
@@ -118,6 +131,27 @@ def overtaken(store: Store, sink: str, key: str, seq: int) -> bool:
         AND o.type NOT GLOB :other LIMIT 1"""
     values = {"sink": sink, "key": key, "seq": seq, "other": "azure.*.approval.*"}
     return store.connection.execute(sql, values).fetchone() is not None
+
+
+def is_followed(store: Store, seq: int, kinds: Iterable[str], key: str | None = None) -> bool:
+    """Whether a later CloudEvent of these kinds is recorded, of that key or of any."""
+    one = "AND key = :key" if key is not None else ""
+    sql = f"SELECT 1 FROM outbox WHERE seq > :seq AND type IN ({_types(kinds)}) {one} LIMIT 1"
+    return store.connection.execute(sql, {"seq": seq, "key": key}).fetchone() is not None
+
+
+def latest_transition(store: Store, key: str) -> CloudEvent | None:
+    """The last one that is recorded about a scheduled event, if it is still there."""
+    found = store.connection.execute(
+        f"""SELECT id, type, key, body FROM outbox WHERE key = ?
+        AND type IN ({_types(TRANSITIONS)}) ORDER BY seq DESC LIMIT 1""",
+        (key,),
+    ).fetchone()
+    return CloudEvent(*found) if found else None
+
+
+def _types(kinds: Iterable[str]) -> str:
+    return ", ".join(f"'{full_type(kind)}'" for kind in sorted(kinds))
 
 
 def backlog(store: Store, sink: str) -> Backlog:
@@ -154,7 +188,8 @@ def dead_letter(store: Store, letter_id: str) -> DeadLetter | None:
 def replay_letter(db: sqlite3.Connection, letter: DeadLetter) -> None:
     """Send it again, with attempts counted from zero; later rows of its key may overtake it."""
     where = (letter.sink, letter.seq)
-    db.execute("DELETE FROM delivery WHERE sink = ? AND seq = ? AND how = 'dead'", where)
+    dead = "UPDATE delivery SET how = NULL, {} WHERE sink = ? AND seq = ? AND how = 'dead'"
+    db.execute(dead.format(_ANEW), where)
     db.execute("UPDATE sink SET low = MIN(low, ?2 - 1) WHERE name = ?1", where)
 
 

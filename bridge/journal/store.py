@@ -251,7 +251,7 @@ class Store:
                 WHERE id = :id
                 ON CONFLICT(sink, seq) DO UPDATE SET how = :how, attempts = attempts + :tried,
                 first = COALESCE(first, :now), last = :now, error = COALESCE(:error, error),
-                note = :note WHERE how IS NULL""",
+                note = IIF(:how IS NULL, note, :note) WHERE how IS NULL""",
                 [
                     {"sink": sink, "how": v.how, "tried": int(v.tried), "now": now,
                      "error": v.error, "note": v.note, "id": v.id}

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from bridge.common.errors import Gone, Misconfigured, Rejected, Unavailable
 from bridge.common.fields import Duration, Secret, Settings, Size, write_duration
-from bridge.core.cloudevent import CloudEvent, class_id, kind_of
+from bridge.core.cloudevent import CloudEvent, PresentState, class_id, kind_of
 from bridge.plugins.formats import Format, FormatPlugin, FormatSettings, read_format
 from bridge.plugins.placeholders import Place
 from bridge.plugins.sinks import (
@@ -60,6 +60,7 @@ __all__ = [
     "OAuth",
     "Only",
     "Place",
+    "PresentState",
     "Rejected",
     "Result",
     "Retry",

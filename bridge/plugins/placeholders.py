@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from bridge.common.errors import Unavailable
 
@@ -19,11 +20,13 @@ class Place:
     """Where the bridge runs: the values of `{vm_name}` and other placeholders.
 
     `sink` is the sink's name in the configuration. A sink may call `lost` when it learns between
-    two batches that the connection is gone: then it is entered again immediately.
+    two batches that the connection is gone: then it is entered again immediately. `scope` says
+    which scheduled events the bridge publishes.
     """
 
     names: Mapping[str, str | None] = field(default_factory=dict)
     sink: str = ""
+    scope: Literal["own", "all"] = "own"
     lost: Callable[[Unavailable], None] = field(default=_unheard, compare=False, repr=False)
 
     NAMES = ("observer", "vm_name", "vm_id", "subscription", "resource_group", "location")

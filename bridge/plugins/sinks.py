@@ -102,6 +102,20 @@ class SinkSettings(Settings):
         """
         return False
 
+    @property
+    def keeps_state(self) -> bool:
+        """Whether the sink needs `CloudEvent.present`: what changes in what is pending.
+
+        A transition has its own scheduled event there, and a snapshot all that are pending. Drills,
+        replays and transitions that a later one has overtaken have nothing.
+        """
+        return False
+
+    @property
+    def exclusive(self) -> str | None:
+        """What only one sink or approval source may use, in words: a client id at a server."""
+        return None
+
     def describe(self) -> str:
         """Finish the sentence "sink NAME …", for `seb check`."""
         return f"is a sink of type {self.type}"

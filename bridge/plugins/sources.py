@@ -55,6 +55,11 @@ class ApprovalSettings(Settings):
         "signed: each vote needs a signature by a key in approvals.allow"
     )
 
+    @property
+    def exclusive(self) -> str | None:
+        """What only one sink or approval source may use, in words: a client id at a server."""
+        return None
+
     def describe(self) -> str:
         """Finish the sentence "Approvals from NAME …", for `seb check`."""
         return f"come from a source of type {self.type}"

@@ -5,7 +5,7 @@ import logging
 import time
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from bridge.common.supervise import ceiling
 from bridge.config import Config
@@ -55,7 +55,7 @@ class Identity:
 
     @property
     def place(self) -> Place:
-        return place(self.vm_name, self.instance)
+        return place(self.vm_name, self.instance, self.config.source.scope)
 
     async def recall(self) -> None:
         """Start with what the journal remembers."""
@@ -108,7 +108,7 @@ class Identity:
         self.journal.announce()  # sinks were entered without these names
 
 
-def place(vm_name: str | None, instance: Instance) -> Place:
+def place(vm_name: str | None, instance: Instance, scope: Literal["own", "all"] = "own") -> Place:
     """The values of placeholders."""
     return Place(
         {
@@ -118,5 +118,6 @@ def place(vm_name: str | None, instance: Instance) -> Place:
             "subscription": instance.subscription,
             "resource_group": instance.resource_group,
             "location": instance.location,
-        }
+        },
+        scope=scope,
     )

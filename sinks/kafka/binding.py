@@ -15,18 +15,34 @@ class Record(NamedTuple):
     """A record to send; its key keeps all CloudEvents of a scheduled event in one partition."""
 
     key: bytes
-    value: bytes
+    value: bytes | None
     headers: list[tuple[str, bytes]]
 
     @property
     def size(self) -> int:
         """The approximate size, in bytes."""
         headers = sum(len(name.encode()) + len(value) + 4 for name, value in self.headers)
-        return len(self.key) + len(self.value) + headers + _OVERHEAD
+        return len(self.key) + len(self.value or b"") + headers + _OVERHEAD
 
 
 def encode(cloudevent: CloudEvent, mode: Literal["binary", "structured"]) -> Record:
     return _binary(cloudevent) if mode == "binary" else _structured(cloudevent)
+
+
+def states(cloudevent: CloudEvent, mode: Literal["binary", "structured"]) -> list[Record]:
+    """What it changes in the present state, under `EVENTID/observer`; an end is a tombstone.
+
+    Only this bridge writes these keys: other observers of the event have keys of their own.
+    """
+    if not cloudevent.present:
+        return []
+    observer = cloudevent.attributes["observer"]
+    return [
+        Record(f"{subject}/{observer}".encode(), None, [])
+        if latest is None
+        else encode(latest, mode)._replace(key=f"{subject}/{observer}".encode())
+        for subject, latest in cloudevent.present
+    ]
 
 
 def encode_as(cloudevent: CloudEvent, form: Format) -> Record:

@@ -16,7 +16,7 @@ from sinks._limit import batch_limit
 from sinks.kafka.connection import Connector, abort
 from sinks.kafka.delivery import make_connector
 from sinks.kafka.errors import CONNECTING, verdict, why_not_connected
-from sinks.kafka.settings import KafkaSettings, Topics
+from sinks.kafka.settings import KafkaSettings, Topics, fill_topic
 
 _RETRIES, _PAUSE = 5, 0.2
 _PERHAPS_NEW = {
@@ -34,6 +34,8 @@ class _Topic:
 async def check_sink(settings: KafkaSettings, place: Place) -> str:
     """Return one sentence that says what works. Raises `Unavailable` with the first failure."""
     topics = Topics.fill(settings.topic, place).names
+    if settings.state_topic is not None:
+        topics.append(fill_topic(settings.state_topic, place))
     how = settings.describe_security("authenticated by")
     return await _check_topics(make_connector(settings, place), topics, how, batch_limit(settings))
 

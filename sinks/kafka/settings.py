@@ -29,6 +29,8 @@ _LEGAL = re.compile(r"[A-Za-z0-9._-]+")
 _ILLEGAL = re.compile(r"[^A-Za-z0-9._-]")
 _PLACEHOLDER = re.compile(r"\{[^{}]*\}")
 DEFAULT_PORT = 9092
+ANYWHERE = Place({name: f"some-{name}" for name in Place.NAMES})
+"""To compare topics before the VM's names are known."""
 _SERVER = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]{1,253})(?::(?P<port>\d{1,5}))?")
 _EXTENSION = re.compile(r"[A-Za-z]{1,64}")
 _CODECS = {"lz4": has_lz4, "snappy": has_snappy, "zstd": has_zstd}
@@ -56,7 +58,7 @@ class Topics:
     @classmethod
     def fill(cls, template: str, place: Place) -> Self:
         """Raises `Unavailable` while a placeholder has no value yet."""
-        by_type = {kind: _fill(template, place, kind) for kind in (*EVENT_TYPES, OTHER)}
+        by_type = {kind: fill_topic(template, place, kind) for kind in (*EVENT_TYPES, OTHER)}
         return cls(by_type, by_type[OTHER] if len(set(by_type.values())) == 1 else None)
 
     @property
@@ -72,7 +74,8 @@ def _event_type(data: Mapping[str, object]) -> str:
     return kind if kind in EVENT_TYPES else OTHER
 
 
-def _fill(template: str, place: Place, kind: str) -> str:
+def fill_topic(template: str, place: Place, kind: str = OTHER) -> str:
+    """Raises `Unavailable` while a placeholder has no value yet."""
     topic = _ILLEGAL.sub("_", place.fill(template, event_type=kind))[:_LONGEST]
     return topic if topic.strip(".") else topic.replace(".", "_")
 
@@ -188,6 +191,9 @@ class KafkaSettings(Connection, SinkSettings):
     topic: str = Field(
         "azure.scheduled-events", description="{event_type}, {vm_name}, … are filled in"
     )
+    state_topic: str | None = Field(
+        None, description="a compacted topic with the present state of each pending event"
+    )
     mode: Literal["binary", "structured"] = Field(
         "binary", description="binary: attributes in headers; structured: all in the value"
     )
@@ -200,6 +206,31 @@ class KafkaSettings(Connection, SinkSettings):
     @classmethod
     def _legal_topic(cls, topic: str) -> str:
         return validate_topic(topic)
+
+    @field_validator("state_topic")
+    @classmethod
+    def _legal_state_topic(cls, topic: str | None) -> str | None:
+        if topic is not None and "{event_type}" in topic:
+            raise ValueError("{event_type} is not allowed: the type of an event may change")
+        return topic and validate_topic(topic)
+
+    @model_validator(mode="after")
+    def _whole_state(self) -> Self:
+        if self.state_topic is None:
+            return self
+        if self.format is not None:
+            raise ValueError("state_topic contains CloudEvents; remove format, or use another sink")
+        if self.only.types is not None or self.only.event_types is not None:
+            raise ValueError(
+                "state_topic needs all transitions and snapshots; remove only, or use another sink"
+            )
+        if fill_topic(self.state_topic, ANYWHERE) in Topics.fill(self.topic, ANYWHERE).names:
+            raise ValueError("topic and state_topic must not be the same")
+        return self
+
+    @property
+    def keeps_state(self) -> bool:
+        return self.state_topic is not None
 
     @model_validator(mode="after")
     def _one_shape(self) -> Self:
@@ -223,8 +254,9 @@ class KafkaSettings(Connection, SinkSettings):
     def describe(self) -> str:
         servers = ", ".join(self.bootstrap_servers)
         shape = f"as {self.words}" if self.format else f"in {self.mode} mode"
+        kept = f", and what is pending to {self.state_topic}," if self.state_topic else ""
         return (
-            f"writes CloudEvents {shape} to Kafka topic {self.topic} "
+            f"writes CloudEvents {shape} to Kafka topic {self.topic}{kept} "
             f"at {servers} {self.describe_security()}"
         )
 

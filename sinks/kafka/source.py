@@ -30,7 +30,14 @@ from bridge.plugins import (
 from sinks.kafka.connection import Connector, log_in
 from sinks.kafka.consumer import Progress, Unreadable, fetching, find_unreadable
 from sinks.kafka.errors import refusal
-from sinks.kafka.settings import Connection, KafkaSettings, Topics, validate_topic
+from sinks.kafka.settings import (
+    ANYWHERE,
+    Connection,
+    KafkaSettings,
+    Topics,
+    fill_topic,
+    validate_topic,
+)
 from sinks.kafka.subscription import PATIENCE, Subscription
 
 log = logging.getLogger(__name__)
@@ -45,7 +52,6 @@ UNREADABLE = (CorruptRecordException, UnsupportedCodecError)
 TOMBSTONE = "tombstone"
 """Why a record without a value is not read: it deletes a key, and says nothing else."""
 _LATEST = 250_000_000_000_000
-_ANYWHERE = Place({name: f"some-{name}" for name in Place.NAMES})
 
 
 class KafkaApprovals(Connection, ApprovalSettings):
@@ -70,7 +76,10 @@ class KafkaApprovals(Connection, ApprovalSettings):
         """Compares names only: two lists of brokers may belong to one cluster."""
         if not isinstance(sink, KafkaSettings):
             return False
-        return _topic(self, _ANYWHERE) in Topics.fill(sink.topic, _ANYWHERE).names
+        written = Topics.fill(sink.topic, ANYWHERE).names
+        if sink.state_topic is not None:
+            written.append(fill_topic(sink.state_topic, ANYWHERE))
+        return _topic(self, ANYWHERE) in written
 
 
 @asynccontextmanager

@@ -71,7 +71,7 @@ class Binding:
 
     def _content(self, cloudevent: CloudEvent) -> tuple[bytes, dict[str, Any]]:
         if self.settings.mode == "binary":
-            return _binary(cloudevent)
+            return _binary(cloudevent, self.settings.attribute_prefix)
         if self.format is None:
             return cloudevent.body, _described(STRUCTURED)
         return self.format.encode(cloudevent), _described(self.format.content_type)
@@ -109,10 +109,13 @@ def _correlation(data: Mapping[str, Any]) -> bytes:
     return "/".join(str(part) for part in parts if part).encode()
 
 
-def _binary(cloudevent: CloudEvent) -> tuple[bytes, dict[str, Any]]:
+def _binary(cloudevent: CloudEvent, prefix: str) -> tuple[bytes, dict[str, Any]]:
+    """The Go SDK, which needs the prefix, looks for the content type among the user properties."""
     attributes, payload = cloudevent.parts
     content_type = attributes.pop("datacontenttype")
-    named = [(name, str(value)) for name, value in attributes.items()]
+    named = [(f"{prefix}{name}", str(value)) for name, value in attributes.items()]
+    if prefix:
+        named.append(("Content-Type", content_type))
     return payload, {**_described(content_type), "UserProperty": named}
 
 

@@ -35,6 +35,7 @@ from sinks.mqtt.errors import (
     hung_up,
     not_connected,
     not_let_in,
+    protocol_error,
 )
 from sinks.mqtt.network import Network, Terms
 
@@ -42,7 +43,8 @@ WINDOW = 20
 """The most messages that wait for an acknowledgment; fewer if the server says so."""
 GRACE = 1.0
 """How long disconnecting may take, in seconds."""
-_SILENT = 0x8D
+_SILENT, _NOT_MQTT = 0x8D, 0x82
+"""Why paho itself ends a connection."""
 _YOUNG = 10.0
 """A connection that the server ends earlier than this has perhaps lost its client id."""
 
@@ -184,11 +186,13 @@ class Client:
             answer.set_result(result)
 
     def _disconnected(self, answer: Acknowledgment, *, by_server: bool) -> None:
+        there, we = self._connector.server, self._connector.client_id
         if by_server:
-            there, we = self._connector.server, self._connector.client_id
             self._end(connection_ended(answer.code, there, we, answer.said))
         elif not self._greeted.done():
-            self._end(not_connected(None, self._connector.server))
+            self._end(not_connected(None, there))
+        elif answer.code == _NOT_MQTT:
+            self._end(protocol_error(there, we, time.monotonic(), self._network.wrong))
         elif answer.code == _SILENT:
             self._end(Lost("the server was silent for longer than keep_alive"))
         else:

@@ -24,9 +24,13 @@ _HUNG_UP = (
 
 
 _TAKEN_OVER = 0x8E
+_NOT_MQTT = {0x81, 0x82}
+"""The server says that our packets are wrong: it will say so again."""
 _REMEMBERED = 3600.0
-"""Seconds after which a takeover no longer counts."""
-_LONGEST_TAKEOVER_WAIT = 300.0
+"""Seconds after which an end no longer counts."""
+_LONGEST_WAIT = 300.0
+_COUNTED = 16
+"""How many ends are remembered: more would not make the wait longer."""
 _LONGEST_GUESS = 60.0
 """The longest wait if the server did not say that it was a takeover."""
 
@@ -124,17 +128,25 @@ def connection_ended(code: int, where: str, client_id: str, said: str = "") -> L
         return taken_over(where, client_id, time.monotonic(), said)
     reason = _reason(code)
     text = f"{_sentence(reason.says, said)} (client id {client_id})"
+    if code in _NOT_MQTT:
+        return Lost(text, retry_after=_longer_wait(where, client_id, time.monotonic()))
     return Lost(text, retry_after=SLOW if reason.lasting else None)
 
 
-# Takeovers outlive a connection: two clients with one id would end each other's forever.
-_takeovers: dict[tuple[str, str], list[float]] = {}
+def protocol_error(where: str, client_id: str, now: float, what: str) -> Lost:
+    """The server sent something that is not MQTT, and will probably do so again."""
+    text = f"the server violates the protocol: {what}"
+    return Lost(text, retry_after=_longer_wait(where, client_id, now))
+
+
+# What ends connections outlives them: two clients with one id would end each other's forever.
+_ends: dict[tuple[str, str], list[float]] = {}
 
 
 def taken_over(where: str, client_id: str, now: float, said: str = "") -> Lost:
     """Another client connected with our id. The first time we are back in a second."""
     text = _sentence(_reason(_TAKEN_OVER).says, said)
-    wait = _takeover_wait(where, client_id, now, _LONGEST_TAKEOVER_WAIT)
+    wait = _longer_wait(where, client_id, now)
     return Lost(f"{text} (client id {client_id})", retry_after=wait)
 
 
@@ -143,13 +155,13 @@ def hung_up(where: str, client_id: str, now: float) -> Lost:
     text = (
         f"the connection broke soon after it began; does another client use client id {client_id}?"
     )
-    return Lost(text, retry_after=_takeover_wait(where, client_id, now, _LONGEST_GUESS))
+    return Lost(text, retry_after=_longer_wait(where, client_id, now, _LONGEST_GUESS))
 
 
-def _takeover_wait(where: str, client_id: str, now: float, most: float) -> float:
-    """A second, and twice as long with each takeover of the last hour."""
-    recent = [then for then in _takeovers.get((where, client_id), ()) if now - then < _REMEMBERED]
-    _takeovers[where, client_id] = [*recent, now]
+def _longer_wait(where: str, client_id: str, now: float, most: float = _LONGEST_WAIT) -> float:
+    """A second, and twice as long with each such end of the last hour."""
+    recent = [then for then in _ends.get((where, client_id), ()) if now - then < _REMEMBERED]
+    _ends[where, client_id] = [*recent[-_COUNTED:], now]
     return min(most, 2.0 ** len(recent))
 
 

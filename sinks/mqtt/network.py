@@ -9,13 +9,14 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from paho.mqtt.client import Client, MQTTMessage
 from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode, MQTTProtocolVersion
 from paho.mqtt.exception import MalformedPacket
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties as PahoProperties
+from paho.mqtt.reasoncodes import ReasonCode
 
 from sinks.mqtt.binding import MqttMessage
 from sinks.mqtt.connection import Connector
@@ -49,18 +50,42 @@ class Reading(Client):
     last_packet = 0.0
     """When the server sent its last packet, by the monotonic clock."""
 
+    wrong = "a packet without a valid length"
+    """What the server sent, if it is not MQTT."""
+
     def overdue(self) -> float:
         """Seconds since the server should have answered, by the keep-alive that it chose."""
         return time.monotonic() - self._last_bytes_received - self.keepalive
 
     def _packet_handle(self) -> MQTTErrorCode:
         self.last_packet = time.monotonic()
-        return super()._packet_handle()
+        try:
+            answer = super()._packet_handle()
+        except MalformedPacket as error:
+            self.wrong = f"{_packet_name(self._in_packet['command'])}: {error}"
+            raise
+        if answer == MQTTErrorCode.MQTT_ERR_PROTOCOL:
+            self.wrong = f"an unexpected packet ({_packet_name(self._in_packet['command'])})"
+        return answer
 
     def _packet_read(self) -> MQTTErrorCode:
         if not self._in_packet["packet"]:
             self._in_packet["packet"] = Beginning(self.largest)
         return super()._packet_read()
+
+    def _handle_pubackcomp(self, cmd: Any) -> MQTTErrorCode:
+        """As paho does, but with reason codes that it does not know."""
+        try:
+            return super()._handle_pubackcomp(cmd)
+        except MalformedPacket:
+            packet = bytes(self._in_packet["packet"])
+            if len(packet) < 3 or _is_known(packet[2]):
+                raise
+        number, code = int.from_bytes(packet[:2]), UnknownCode(packet[2])
+        with self._out_message_mutex:
+            if number in self._out_messages:
+                self._do_on_publish(number, code, None)  # type: ignore[arg-type]  # only its value is read
+        return MQTTErrorCode.MQTT_ERR_SUCCESS
 
     def _handle_publish(self) -> MQTTErrorCode:
         try:
@@ -72,6 +97,24 @@ class Reading(Client):
                 raise
             self._handle_on_message(message)
             return MQTTErrorCode.MQTT_ERR_SUCCESS
+
+
+class UnknownCode(NamedTuple):
+    """A reason code of an acknowledgment that MQTT does not define; below 0x80 it is success."""
+
+    value: int
+
+
+def _is_known(code: int) -> bool:
+    try:
+        ReasonCode(PacketTypes.PUBACK, identifier=code)
+    except (KeyError, ValueError):
+        return False
+    return True
+
+
+def _packet_name(command: int) -> str:
+    return PacketTypes.Names[command >> 4].upper()
 
 
 def unreadable(command: int, packet: bytes) -> MQTTMessage | None:

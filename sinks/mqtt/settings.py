@@ -122,6 +122,10 @@ class Connection(Settings):
         host, port = self.address
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
+    def describe_client(self, client_id: str | None) -> str | None:
+        """A configured client id and its server; the bridge's own ids differ anyway."""
+        return None if client_id is None else f"client id {client_id} at {self.server}"
+
     def describe_connection(self) -> str:
         """`at HOST:PORT by MQTT 5 over TLS, as user NAME`."""
         way = f"at {self.server} by MQTT {self.version}"
@@ -176,6 +180,10 @@ class MqttSettings(Connection, SinkSettings):
         "structured",
         description="structured: all in the payload; binary: attributes as user properties",
     )
+    attribute_prefix: Literal["", "ce-"] = Field(
+        "",
+        description="before each attribute's name in binary mode; ce-: as the Go SDK expects",
+    )
     qos: Literal[0, 1] = Field(1, description="1: acknowledged by the server; 0: sent only")
     expiry: bool = Field(
         default=False, description="the server drops announcements an hour after notBefore"
@@ -222,6 +230,8 @@ class MqttSettings(Connection, SinkSettings):
             raise ValueError("mode: binary needs version: 5; MQTT 3.1.1 has no properties")
         if self.mode == "binary" and self.format is not None:
             raise ValueError("format needs mode: structured; binary sends the data as it is")
+        if self.attribute_prefix and self.mode != "binary":
+            raise ValueError("attribute_prefix needs mode: binary; structured has no properties")
         if self.retain_state and "{subject}" not in self.topic:
             raise ValueError("retain_state needs {subject} in topic: a topic retains one message")
         return self
@@ -237,6 +247,10 @@ class MqttSettings(Connection, SinkSettings):
     @property
     def connects(self) -> bool:
         return True
+
+    @property
+    def exclusive(self) -> str | None:
+        return self.describe_client(self.client_id)
 
     def describe(self) -> str:
         kept = "; retains what is pending" if self.retain_state else ""

@@ -82,6 +82,10 @@ class MqttApprovals(Connection, ApprovalSettings):
             raise ValueError("session_expiry needs version: 5; with 3.1.1 the server decides")
         return self
 
+    @property
+    def exclusive(self) -> str | None:
+        return self.describe_client(self.client_id)
+
     def describe(self) -> str:
         return f"come from MQTT topic {self.topic} {self.describe_connection()}"
 

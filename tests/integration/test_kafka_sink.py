@@ -6,7 +6,7 @@ import json
 import re
 import shutil
 import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from aiokafka import AIOKafkaProducer
@@ -20,7 +20,7 @@ from support.kcat import kcat_read
 from support.sink_contract import PATIENCE, FailingPeer, Leftovers, SinkContract, cancel, eventually
 from support.token_server import granted, token_server
 
-from bridge.plugins import Place, Rejected, Unavailable
+from bridge.plugins import Place, PresentState, Rejected, Unavailable
 from sinks.kafka import KafkaSettings, delivery, producer, sink
 
 PLACE = Place({"vm_id": "vm-1", "vm_name": "web-1"}, sink="bus")
@@ -112,6 +112,24 @@ async def test_kcat_reads_what_we_publish(kafka: Broker, mode: str):
         assert headers["ce_id"] == cloudevent.id
         assert headers["content-type"] == "application/json"
         assert "ce_datacontenttype" not in headers
+
+
+async def test_a_state_that_cannot_be_written_is_not_delivered(kafka: Broker):
+    topic, state = await kafka.topic(), await kafka.topic()
+    told = replace(make(1, key="A-1"), present=(PresentState("A-1", make(1, key="A-1")),))
+    over = replace(make(2, key="A-2"), present=(PresentState("A-2", None),))
+    made = settings(kafka.bootstrap, topic, state_topic=state)
+    assert await send(made, [told, over, make(3)]) == [None] * 3
+    there, tombstone = await read_topic(kafka.bootstrap, state)
+    assert (there.envelope["id"], tombstone.value) == (told.id, None)
+    kafka.must_be_real("it creates any topic")
+    missing = settings(kafka.bootstrap, topic, state_topic="missing-state", retry={"timeout": "3s"})
+    kept, fine = await send(missing, [told, make(4)])
+    assert isinstance(kept, Unavailable)
+    assert "topic missing-state does not exist" in str(kept)
+    assert fine is None
+    assert "topics" in await proved(made)
+    assert "topic missing-state does not exist" in await why(proved(missing))
 
 
 async def test_a_format_says_it_in_its_own_words_and_what_it_cannot_say_hinders_no_other(

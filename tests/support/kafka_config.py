@@ -59,6 +59,7 @@ class NodeConfig:
     voters: Mapping[int, int]
     data: Path
     certificates: Certificates | None = None
+    host: str = "127.0.0.1"
 
     def text(self) -> str:
         lines = FIXED | self._place() | self._replication()
@@ -67,9 +68,9 @@ class NodeConfig:
         return "".join(f"{key}={value}\n" for key, value in lines.items())
 
     def _place(self) -> Settings:
-        addresses = (f"{name}://127.0.0.1:{port}" for name, port in self.ports.items())
+        addresses = (f"{name}://{self.host}:{port}" for name, port in self.ports.items())
         protocols = (f"{name}:{PROTOCOLS[name]}" for name in self.ports)
-        voters = (f"{node}@127.0.0.1:{port}" for node, port in self.voters.items())
+        voters = (f"{node}@{self.host}:{port}" for node, port in self.voters.items())
         return {
             "node.id": self.node,
             "listeners": ",".join(addresses),

@@ -33,7 +33,7 @@ class Node:
     def __init__(self, config: NodeConfig, kafka: Path, directory: Path, lock: Path) -> None:
         self.config = config
         self.log = directory / "kafka.log"
-        self.address = f"127.0.0.1:{config.ports['PLAINTEXT']}"
+        self.address = f"{config.host}:{config.ports['PLAINTEXT']}"
         self._properties = directory / "server.properties"
         self._kafka = kafka
         self._lock = lock

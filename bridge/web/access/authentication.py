@@ -13,6 +13,7 @@ from bridge.common.signatures import SIGNATURE
 from bridge.config import HttpSettings, TokenSettings
 from bridge.config.models import Scope
 from bridge.policy.allow import certified
+from bridge.runtime.runtime import CALLER_ADDRESS
 from bridge.web.access import certificates
 from bridge.web.access.certificates import Certificate
 from bridge.web.access.cookies import session_ids, session_key
@@ -186,7 +187,7 @@ class Authenticator:
             self.context.certificates_refused += 1
         if count := self._audits[what].now():
             detail = {"method": request.method, "count": count}
-            fields = {"actor": actor, "address": request.remote, **detail}
+            fields = {"actor": actor, "address": CALLER_ADDRESS.get(), **detail}
             log.warning(f"http.{what}_refused", extra=fields)  # noqa: G004  one of two
             audit = self.context.runtime.audit
             await audit(f"{what}.refused", actor=actor, via="http", detail=detail)

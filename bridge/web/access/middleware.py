@@ -1,6 +1,7 @@
 """The checks before each request: none on the control socket, all on HTTP, few for probes."""
 
 import asyncio
+from collections.abc import Sequence
 from contextvars import ContextVar
 from typing import get_args
 
@@ -9,9 +10,11 @@ from aiohttp.typedefs import Handler, Middleware
 
 from bridge.config import Listen
 from bridge.config.models import Scope
+from bridge.config.values import PublicUrl
 from bridge.platform import peer_user
 from bridge.runtime.runtime import CALLER_ADDRESS
 from bridge.web.access.authentication import Authenticator
+from bridge.web.access.proxies import FORWARDED_FOR, caller_address
 from bridge.web.access.tokens import (
     ANONYMOUS,
     SAFE_METHODS,
@@ -73,9 +76,11 @@ def http_guard(authenticator: Authenticator, listen: Listen) -> Middleware:
 
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
-        _check_host(request, listen)
-        _check_origin(request)
-        CALLER_ADDRESS.set(request.remote)
+        http = authenticator.context.runtime.config.http
+        _check_host(request, listen, http.public_url)
+        _check_origin(request, http.public_url)
+        forwarded = request.headers.getall(FORWARDED_FOR, [])
+        CALLER_ADDRESS.set(caller_address(request.remote, forwarded, http.trusted_proxies))
         page = is_page(request.method, request.path)
         CALLER.set(ANONYMOUS if page else await authenticator.admit(request))
         await _read_body(request)
@@ -84,15 +89,17 @@ def http_guard(authenticator: Authenticator, listen: Listen) -> Middleware:
     return guard
 
 
-def _check_host(request: web.Request, listen: Listen) -> None:
-    if not host_is_ours(request.headers.getall("Host", []), listen):
-        raise ProblemDetails(421, f"The Host header names another server; use {listen}.")
+def _check_host(request: web.Request, listen: Listen, public: Sequence[PublicUrl] = ()) -> None:
+    if not host_is_ours(request.headers.getall("Host", []), listen, public):
+        names = " or ".join(map(str, (listen, *public)))
+        raise ProblemDetails(421, f"The Host header names another server; use {names}.")
 
 
-def _check_origin(request: web.Request) -> None:
-    hosts = request.headers.getall("Host", [])
-    origin = request.headers.get("Origin")
-    if request.method not in SAFE_METHODS and not origin_is_ours(origin, request.scheme, hosts):
+def _check_origin(request: web.Request, public: Sequence[PublicUrl]) -> None:
+    if request.method in SAFE_METHODS:
+        return
+    hosts, origin = request.headers.getall("Host", []), request.headers.get("Origin")
+    if not origin_is_ours(origin, request.scheme, hosts, public):
         raise ProblemDetails(403, "A page from another origin may not do this.")
 
 

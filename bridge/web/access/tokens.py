@@ -1,13 +1,15 @@
 """Who may do what, from a request's headers and the configured tokens; pure."""
 
 import hmac
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import Literal
 from urllib.parse import urlsplit
 
 from bridge.config import Listen, TokenSettings
 from bridge.config.models import Scope
+from bridge.config.values import PublicUrl
 
 Via = Literal["control", "http"]
 ProvenBy = Literal["control", "token", "session", "certificate", "signature", "none"]
@@ -71,22 +73,47 @@ def who(
     return found, unreadable
 
 
-def host_is_ours(hosts: list[str], listen: Listen) -> bool:
-    """Whether the Host header names this machine: a rebound DNS name must not reach loopback.
+def host_is_ours(hosts: list[str], listen: Listen, public: Sequence[PublicUrl] = ()) -> bool:
+    """Whether the Host header names this bridge: a rebound DNS name must not reach loopback.
 
     The port is not compared: a forwarded port differs, and says nothing about the name.
     """
-    if not listen.is_loopback:
+    if not listen.is_loopback and not public:
         return True
-    if len(hosts) != 1:
+    name = _name(hosts)
+    own = name in _LOOPBACK_NAMES or name == listen.host.lower()
+    return own or _of_proxy(name, public) or (not listen.is_loopback and _is_address(name))
+
+
+def origin_is_ours(
+    origin: str | None, scheme: str, hosts: list[str], public: Sequence[PublicUrl] = ()
+) -> bool:
+    """Whether the page that sends this was served here; without an Origin it is not a browser.
+
+    A page behind a proxy has the origin of a public URL, whatever Host the proxy sends.
+    """
+    if origin is None or origin.lower() in {url.origin for url in public}:
+        return True
+    if _of_proxy(_name(hosts), public):
         return False
+    return [origin.lower()] == [f"{scheme}://{host}".lower() for host in hosts]
+
+
+def _name(hosts: list[str]) -> str | None:
+    """The name in the only Host header; None if there is no such name."""
     try:
-        name = urlsplit(f"//{hosts[0]}").hostname
+        return urlsplit(f"//{hosts[0]}").hostname if len(hosts) == 1 else None
+    except ValueError:
+        return None
+
+
+def _of_proxy(name: str | None, public: Sequence[PublicUrl]) -> bool:
+    return any(name == url.host for url in public) and name not in _LOOPBACK_NAMES
+
+
+def _is_address(name: str | None) -> bool:
+    """Whether it is an IP address, which nobody can rebind."""
+    try:
+        return bool(ip_address(name or ""))
     except ValueError:
         return False
-    return name in _LOOPBACK_NAMES or name == listen.host.lower()
-
-
-def origin_is_ours(origin: str | None, scheme: str, hosts: list[str]) -> bool:
-    """Whether the page that sends this was served here; without an Origin it is not a browser."""
-    return origin is None or [origin.lower()] == [f"{scheme}://{host}".lower() for host in hosts]

@@ -19,6 +19,7 @@ from bridge.plugins import Delivery
 from bridge.policy.attributes import matters
 from bridge.policy.message import MalformedApproval, NotForUs, claimed
 from bridge.policy.votes import LocalOutcome
+from bridge.runtime.runtime import CALLER_ADDRESS
 from bridge.web.access.authentication import CHALLENGE, SIGNED
 from bridge.web.access.middleware import CALLER
 from bridge.web.access.tokens import Caller
@@ -41,7 +42,7 @@ async def approve(request: web.Request) -> web.Response:
     """Answer 202 once the vote is in the journal, unless no part of it counts."""
     caller, context = CALLER.get(), request.app[CONTEXT]
     signed = caller is SIGNED
-    await _turn(context, None if signed else caller, request.remote)
+    await _turn(context, None if signed else caller, CALLER_ADDRESS.get())
     take = context.runtime.take_local
     if take is None:
         raise ProblemDetails(503, "The bridge is starting; try again.", Retry_After="1")

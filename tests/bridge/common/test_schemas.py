@@ -1,8 +1,15 @@
 import json
 
 import pytest
+import yaml
 
 from bridge.common import schemas as contract
+
+ASYNCAPI = """
+components:
+  messages: {a: {name: a, payload: [{$ref: ./audit.v2.schema.json}, {$ref: '#/else'}]}}
+  schemas: {}
+"""
 
 
 @pytest.fixture
@@ -12,7 +19,8 @@ def schemas(tmp_path, monkeypatch):
     beside.mkdir(parents=True)
     for number in (1, 2, 10):
         (beside / f"audit.v{number}.schema.json").write_text(json.dumps({"version": number}))
-    (beside / "asyncapi.yaml").write_text("asyncapi: 3.0.0\n")
+    (beside / "asyncapi.yaml").write_text(ASYNCAPI)
+    (beside / "examples.v1.json").write_text('{"a": {"n": 1}}')
     (beside / "openapi.json").write_text("{}")
     (beside / "ids.v1.json").write_text("[]")
     return inside, beside
@@ -25,7 +33,20 @@ def test_the_schemas_of_this_tree_are_found():
 
 def test_only_schemas_and_the_two_api_documents_have_names(schemas):
     assert contract.names() == ["asyncapi", "audit.v1", "audit.v10", "audit.v2", "openapi"]
-    assert contract.read("asyncapi") == "asyncapi: 3.0.0\n"
+
+
+def test_the_asyncapi_document_contains_what_it_refers_to(schemas):
+    whole = yaml.safe_load(contract.read("asyncapi"))
+    assert whole["components"] == {
+        "messages": {
+            "a": {
+                "name": "a",
+                "payload": [{"$ref": "#/components/schemas/audit.v2"}, {"$ref": "#/else"}],
+                "examples": [{"payload": {"n": 1}}],
+            }
+        },
+        "schemas": {"audit.v2": {"version": 2}},
+    }
 
 
 def test_without_a_version_the_newest_schema_is_read(schemas):

@@ -226,3 +226,14 @@ def test_check_warns_about_tokens_that_can_be_guessed_or_not_be_read(read, tmp_p
     assert f"{tmp_path}/nothing cannot be read (No such file or directory)" in found[1]
     assert "fewer than 16 characters" in found[0]
     assert not any(secret in "".join(found) for secret in ("s3cret", "little"))
+
+
+def test_check_warns_of_a_proxy_that_hides_its_callers_and_of_trusting_everyone(read):
+    hidden = read("http: {tokens: [abc], public_url: https://b.example}")
+    assert any("see the address of the proxy" in one for one in warnings(hidden))
+    known = "http: {tokens: [abc], public_url: https://b.example, trusted_proxies: [127.0.0.1]}"
+    assert not any("prox" in one for one in warnings(read(known)))
+    assert any(
+        "trusts everyone (::/0)" in one
+        for one in warnings(read("http: {trusted_proxies: ['::/0']}"))
+    )

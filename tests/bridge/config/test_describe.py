@@ -169,3 +169,12 @@ def test_the_sentences_about_traces_name_headers_and_no_secret(read):
     assert "unencrypted, as insecure: true allows." in said
     assert "s3cret" not in said
     assert "traces" not in " ".join(sentences(read("{}")))
+
+
+def test_proxies_are_described_in_sentences(read):
+    behind = "public_url: https://b.example/seb, trusted_proxies: [127.0.0.1, 10.0.0.0/8]"
+    said = sentences(read(f"http: {{tokens: [abc], {behind}}}"))
+    assert "Proxies serve it at https://b.example/seb; browsers may use it from there." in said
+    assert any(
+        "X-Forwarded-For from 127.0.0.1 and 10.0.0.0/8 names the caller" in one for one in said
+    )

@@ -147,3 +147,38 @@ def test_traces_without_their_extra_say_what_to_install(problems, monkeypatch):
 def test_the_environment_of_opentelemetry_is_not_read(read):
     config = read("{}", OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:4318")
     assert config.telemetry.otlp is None
+
+
+BEHIND = "http: {tokens: [abc], public_url: https://Bridge.Example:443/seb/"
+
+
+def test_a_public_url_is_one_or_several(read):
+    (url,) = read(f"{BEHIND}}}").http.public_url
+    assert (url.origin, url.host, url.path) == ("https://bridge.example", "bridge.example", "/seb")
+    several = "[https://a.example:8443, 'https://[2001:db8::1]/b']"
+    found = read(f"http: {{tokens: [abc], public_url: {several}}}").http.public_url
+    assert [str(url) for url in found] == ["https://a.example:8443", "https://[2001:db8::1]/b"]
+    assert read("http: {public_url: null}").http.public_url == ()
+
+
+@pytest.mark.parametrize(
+    ("http", "said"),
+    [
+        ("{public_url: https://b.example}", "public_url needs tokens"),
+        ("{tokens: [a], public_url: http://b.example}", "use https, or insecure: true"),
+        ("{tokens: [a], public_url: https://b.example, listen: null}", "no effect without listen"),
+        ("{trusted_proxies: [10.0.0.1], listen: null}", "no effect without listen"),
+        ("{tokens: [a], public_url: b.example}", "http.public_url: 'b.example' is not a public"),
+        ("{tokens: [a], public_url: 'https://b.example/?a'}", "is not a public URL"),
+        ("{tokens: [a], public_url: 'https://me@b.example'}", "is not a public URL"),
+        ("{trusted_proxies: [proxy.example]}", "'proxy.example' is not an address or a network"),
+        ("{trusted_proxies: [10.0.0.1/8]}", "http.trusted_proxies[0]: '10.0.0.1/8' is not"),
+    ],
+)
+def test_a_proxy_that_could_not_work_is_refused(problems, http, said):
+    assert said in problems(f"http: {http}")[0]
+
+
+def test_a_public_url_without_tls_is_a_choice(read):
+    http = "{tokens: [a], public_url: http://b.example, insecure: true, trusted_proxies: ['::1']}"
+    assert [str(one) for one in read(f"http: {http}").http.trusted_proxies] == ["::1/128"]

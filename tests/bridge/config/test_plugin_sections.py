@@ -137,3 +137,21 @@ def test_errors_in_a_sink_are_explained(problems, text, said):
 def test_errors_in_a_source_are_explained(problems, tail, keys, said):
     [found] = problems(approvals(keys))
     assert said in found
+
+
+MQTT = "type: mqtt, host: 127.0.0.1, client_id: 'seb-{vm_id}'"
+
+
+def test_two_connections_cannot_have_the_same_client_id_at_one_server(problems):
+    votes = "topic: votes, trust: transport"
+    text = f"sinks: {{floor: {{{MQTT}}}}}\napprovals: {{from: {{votes: {{{MQTT}, {votes}}}}}}}"
+    (one,) = problems(text)
+    assert one.startswith(":2: approvals.from.votes: has the same client id seb-{vm_id} at ")
+    assert one.endswith("127.0.0.1:1883 as sink floor; a server ends one of them for the other")
+    (two,) = problems(f"sinks: {{one: {{{MQTT}}}, two: {{{MQTT}, topic: b}}}}")
+    assert "sinks.two: has the same client id" in two
+
+
+def test_client_ids_may_be_the_same_at_different_servers(read):
+    assert read(f"sinks: {{one: {{{MQTT}}}, two: {{{MQTT}, port: 1884}}}}")
+    assert read("sinks: {a: {type: mqtt, host: b}, b: {type: mqtt, host: b}}")

@@ -1,6 +1,7 @@
 """CloudEvents as Kafka records, read back by the SDK as an independent oracle."""
 
 import json
+from dataclasses import replace
 from datetime import datetime
 
 import pytest
@@ -11,8 +12,8 @@ from support.any_message import as_sdk, cloudevents
 from support.cloudevents import HOSTILE, LARGEST, make
 from support.sink_settings import kafka as configured
 
-from bridge.plugins import CloudEvent, open_format
-from sinks.kafka.binding import encode, encode_as
+from bridge.plugins import CloudEvent, PresentState, open_format
+from sinks.kafka.binding import encode, encode_as, states
 
 
 def test_a_binary_record_has_attributes_in_headers_and_data_as_value():
@@ -91,3 +92,15 @@ def test_a_body_that_others_wrote_becomes_the_record_that_the_sdk_writes(data):
     expected = sdk.to_binary(as_sdk(cloudevent), JSONFormat())
     record = encode(cloudevent, "binary")
     assert (record.value, record.headers) == (expected.value, list(expected.headers.items()))
+
+
+def test_the_present_state_is_under_the_event_and_its_observer_and_an_end_has_no_value():
+    latest = make(2, key="A-1")
+    pending = (PresentState("A-1", latest), PresentState("B-2", None))
+    told = replace(make(1, key="vm"), present=pending)
+    there, over = states(told, "structured")
+    observer = told.attributes["observer"]
+    assert there == encode(latest, "structured")._replace(key=f"A-1/{observer}".encode())
+    assert over == (f"B-2/{observer}".encode(), None, [])
+    assert over.size < there.size
+    assert states(latest, "binary") == []

@@ -118,6 +118,28 @@ def test_it_says_what_it_will_do_and_no_secret():
     assert "s3cret" not in repr(made) + made.describe() + made.model_dump_json()
 
 
+@pytest.mark.parametrize(
+    ("keys", "why"),
+    [
+        ({"state_topic": "s.{event_type}"}, "{event_type} is not allowed"),
+        ({"state_topic": "a b"}, "'a b' is not a topic"),
+        ({"state_topic": "s", "format": "slack"}, "state_topic contains CloudEvents"),
+        ({"state_topic": "s", "only": {"types": ["*.started.*"]}}, "needs all transitions"),
+        ({"state_topic": "s", "only": {"event_types": ["Reboot"]}}, "needs all transitions"),
+        ({"state_topic": "s", "topic": "s"}, "topic and state_topic must not be the same"),
+        ({"state_topic": "s.reboot", "topic": "s.{event_type}"}, "must not be the same"),
+    ],
+)
+def test_a_state_topic_that_could_not_be_whole_is_refused(keys, why):
+    assert why in refused(**keys)
+
+
+def test_only_with_a_state_topic_the_sink_keeps_the_state():
+    made = configured(state_topic="state.{vm_name}")
+    assert "and what is pending to state.{vm_name}, at" in made.describe()
+    assert (made.keeps_state, configured().keeps_state) == (True, False)
+
+
 def test_with_a_format_there_is_no_mode():
     made = configured(format="slack")
     assert made.describe().startswith("writes CloudEvents as slack to Kafka topic azure")
@@ -205,7 +227,7 @@ def test_the_guide_names_every_key():
 
 def test_the_examples_of_the_guide_are_good_configurations(tmp_path):
     examples = re.findall(r"```yaml\n(.*?)```", GUIDE, re.DOTALL)
-    assert len(examples) == 5
+    assert len(examples) == 6
     for example in examples:
         file = tmp_path / "config.yaml"
         file.write_text(example)

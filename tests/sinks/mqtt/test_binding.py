@@ -58,6 +58,15 @@ def test_a_binary_message_has_attributes_as_user_properties_and_data_as_payload(
     }
 
 
+def test_attributes_may_have_the_prefix_that_the_go_sdk_looks_for():
+    cloudevent = make(1, key="A-1")
+    [message] = messages(cloudevent, mode="binary", attribute_prefix="ce-")
+    named = dict(message.properties["UserProperty"])
+    assert named.pop("Content-Type") == message.properties["ContentType"] == "application/json"
+    assert (named["ce-id"], named["ce-specversion"]) == (cloudevent.id, "1.0")
+    assert all(name.startswith("ce-") for name in named)
+
+
 def test_a_subject_cannot_leave_its_level_of_the_topic():
     [message] = messages(make(1, key="a/+/#$"))
     assert message.topic == "azure/scheduled-events/events/a_____"

@@ -27,10 +27,18 @@ def ended(n: int = 1, **data):
     return type(cloudevent).decode(body)
 
 
-@pytest.mark.parametrize("code", [0x00, 0x10])
+@pytest.mark.parametrize("code", [0x00, 0x10, 0x01, 0x7F])
 async def test_an_accepted_message_is_delivered_with_or_without_subscribers(code):
     async with scripted_mqtt(answer=lambda each: puback(each.number, code)) as server:
         assert await send(settings(server.port), batch(3)) == [None] * 3
+
+
+async def test_an_unknown_failure_is_told_with_its_code():
+    async with scripted_mqtt(answer=lambda each: puback(each.number, 0xEE)) as server:
+        results = await send(settings(server.port), batch(2))
+        assert len(server.connects) == 1
+    assert [type(one) for one in results] == [Unavailable] * 2
+    assert "the server answered with code 0xee" in str(results[0])
 
 
 async def test_a_message_that_is_too_large_for_the_server_is_rejected_with_both_sizes():

@@ -104,6 +104,33 @@ def test_an_hour_without_a_takeover_forgets_it():
     assert taken_over("mq:1883", "rested", now=7200.0).retry_after == 1
 
 
+NO_LENGTH = b"\x40\xff\xff\xff\xff\xff"
+CUT_SHORT = b"\x40\x01\x00"
+NO_PACKET = b"\x01\x00"
+
+
+@pytest.mark.parametrize(
+    ("packet", "named"),
+    [
+        (NO_LENGTH, "a packet without a valid length"),
+        (CUT_SHORT, "PUBACK: wrong size of packet"),
+        (NO_PACKET, "an unexpected packet (RESERVED)"),
+    ],
+)
+async def test_a_protocol_error_is_named_and_makes_the_sink_wait_longer_each_time(packet, named):
+    async with scripted_mqtt(answer=lambda _: packet) as server:
+        told = [await refused(settings(server.port), batch(3)) for _ in range(3)]
+    assert {str(one) for one in told} == {f"the server violates the protocol: {named}"}
+    assert [one.retry_after for one in told] == [1, 2, 4]
+
+
+async def test_a_server_that_blames_our_packets_is_left_alone_longer_each_time():
+    async with scripted_mqtt(answer=lambda _: goodbye(0x82)) as server:
+        told = [await refused(settings(server.port), batch(3)) for _ in range(3)]
+    assert all("says that we violate the protocol" in str(one) for one in told)
+    assert [one.retry_after for one in told] == [1, 2, 4]
+
+
 async def test_a_server_that_shuts_down_is_no_such_error():
     async with scripted_mqtt(answer=lambda _: goodbye(0x8B)) as server:
         told = await refused(settings(server.port), batch(3))

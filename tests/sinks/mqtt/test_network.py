@@ -48,6 +48,8 @@ def test_what_we_use_of_paho_beyond_its_interface_is_there():
         "_reset_sockets",
         "_packet_read",
         "_handle_publish",
+        "_handle_pubackcomp",
+        "_do_on_publish",
     ):
         assert callable(getattr(Client, name))
     made = Client(CallbackAPIVersion.VERSION2)

@@ -104,6 +104,8 @@ OLD = {"version": "3.1.1"}
         ({**OLD, "expiry": True}, "expiry needs version: 5"),
         ({**OLD, "response_topic": "a"}, "response_topic needs version: 5"),
         ({"mode": "binary", "format": "cloudevents"}, "format needs mode: structured"),
+        ({"attribute_prefix": "ce-"}, "attribute_prefix needs mode: binary"),
+        ({"attribute_prefix": "x-", "mode": "binary"}, "'' or 'ce-'"),
         ({"retain_state": True, "topic": "a/b"}, "retain_state needs {subject} in topic"),
         ({"password": "s3cret"}, "password needs username"),
         ({"path": "/mqtt"}, "path and headers are for transport: websockets"),

@@ -1,7 +1,8 @@
 """What is checked before a request is handled, at each address."""
 
 from aiohttp import ClientSession
-from support.guarded_bridge import audits, raw
+from support.guarded_bridge import TOKENS, audits, raw
+from support.served_bridge import bridge, config
 
 
 async def test_the_control_socket_may_do_everything_even_if_there_are_tokens(guarded):
@@ -60,3 +61,28 @@ async def test_every_answer_has_the_headers_that_keep_browsers_out(running):
                 assert answer.headers["Cache-Control"] == "no-store"
                 assert answer.headers["Content-Security-Policy"].startswith("default-src 'none'")
                 assert "aiohttp" not in answer.headers["Server"]
+
+
+async def test_behind_a_proxy_its_host_and_origin_are_ours_and_audits_name_the_caller(tmp_path):
+    proxy = {"public_url": "https://bridge.example/seb", "trusted_proxies": ["127.0.0.1"]}
+    headers = {
+        "Host": "bridge.example",
+        "Origin": "https://bridge.example",
+        "X-Forwarded-For": "203.0.113.66, 203.0.113.7",
+        "Authorization": "Bearer ops-secret",
+    }
+    replay = "/api/v1/sinks/bus/replay"
+    async with bridge(config(tmp_path, tokens=TOKENS, **proxy)) as made:
+        assert (await made.http.ask("POST", replay, headers=headers))[0] == 202
+        for name, value, status in (("Host", "evil.example", 421), ("Origin", "http://x", 403)):
+            wrong = {**headers, name: value}
+            assert (await made.http.ask("POST", replay, headers=wrong))[0] == status
+        (audit,) = await audits(made)
+    assert audit["address"] == "203.0.113.7"
+
+
+async def test_without_trust_a_caller_cannot_choose_its_address(guarded):
+    headers = {"X-Forwarded-For": "203.0.113.7", "Authorization": "Bearer ops-secret"}
+    await guarded.http.ask("POST", "/api/v1/sinks/bus/replay", headers=headers)
+    (audit,) = await audits(guarded)
+    assert audit["address"] == "127.0.0.1"

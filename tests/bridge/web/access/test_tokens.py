@@ -2,6 +2,7 @@ import pytest
 
 from bridge.common.fields import Secret
 from bridge.config import Listen, TokenSettings
+from bridge.config.values import PublicUrl
 from bridge.web.access.tokens import VOTES, bearer, host_is_ours, needed, origin_is_ours, who
 
 LOOPBACK = Listen("127.0.0.1", 17245)
@@ -110,3 +111,45 @@ def test_beyond_loopback_tokens_decide_and_any_name_is_fine():
 )
 def test_a_page_must_come_from_here(origin, ours):
     assert origin_is_ours(origin, "http", ["127.0.0.1:17245"]) is ours
+
+
+PUBLIC = (PublicUrl.parse("https://bridge.example/seb"), PublicUrl.parse("https://b.example:8443"))
+
+
+@pytest.mark.parametrize(
+    ("host", "ours"),
+    [
+        ("bridge.example", True),
+        ("bridge.example:443", True),
+        ("B.Example:8443", True),
+        ("127.0.0.1:17245", True),
+        ("evil.example", False),
+        ("bridge.example.evil.example", False),
+    ],
+)
+def test_a_proxy_may_send_the_name_that_it_is_reached_by(host, ours):
+    assert host_is_ours([host], LOOPBACK, PUBLIC) is ours
+
+
+@pytest.mark.parametrize(
+    ("host", "ours"), [("10.0.0.4", True), ("b.example", True), ("other.example", False)]
+)
+def test_with_a_public_url_other_names_are_foreign_beyond_loopback_too(host, ours):
+    assert host_is_ours([host], Listen("0.0.0.0", 1), PUBLIC) is ours
+
+
+@pytest.mark.parametrize(
+    ("origin", "host", "ours"),
+    [
+        ("https://bridge.example", "bridge.example", True),
+        ("https://bridge.example", "127.0.0.1:17245", True),
+        ("https://b.example:8443", "b.example", True),
+        ("http://127.0.0.1:17245", "127.0.0.1:17245", True),
+        ("http://bridge.example", "bridge.example", False),
+        ("https://b.example", "b.example", False),
+        ("https://evil.example", "bridge.example", False),
+        ("null", "bridge.example", False),
+    ],
+)
+def test_a_page_behind_a_proxy_must_have_the_public_origin(origin, host, ours):
+    assert origin_is_ours(origin, "http", [host], PUBLIC) is ours
