@@ -194,6 +194,8 @@ _MIGRATIONS = {
 class Newer(Exception):
     """A newer version wrote the file; this one never touches it."""
 
+    found = "it was written by a newer version of the bridge"
+
 
 class Corrupt(Exception):
     """The file cannot be trusted; it must be set aside."""
@@ -239,7 +241,8 @@ def _refuse_newer(connection: sqlite3.Connection, path: Path) -> None:
     if version > VERSION:
         raise Newer(
             f"{path} was written by a newer version of the bridge (journal version {version}; "
-            f"this one reads up to {VERSION}). Start the newer version, or move all its files away."
+            f"this one reads up to {VERSION}). Start the newer version, or set journal.newer to "
+            "set-aside to continue with a new journal."
         )
 
 
