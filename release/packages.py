@@ -15,7 +15,7 @@ COMPLETIONS = {
     "zsh": "zsh/vendor-completions/_seb",
     "fish": "fish/vendor_completions.d/seb.fish",
 }
-MAINTAINER = f"{NAME} <root@localhost>"
+MAINTAINER = f"{NAME} <nobody@localhost>"
 """Who packaged it, unless the variable MAINTAINER names somebody."""
 UNITS = {"deb": "/lib/systemd/system", "rpm": "/usr/lib/systemd/system"}
 """Debian bullseye does not read units elsewhere, and later ones have /lib as a link to /usr/lib."""
