@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from proofs.roots import PATIENCE, ROOT, command, kinds, wait
+from proofs.roots import PATIENCE, ROOT, command, wait
 from support.ports import free_ports
 
 IMAGE = "localhost/scheduled-events-bridge:proof"
@@ -34,6 +34,7 @@ approvals:
   from: {floor: {sink: floor, topic: votes, trust: signed}}
   allow: [{approver: orders, keys: [{ed25519: KEY}]}]
 """
+SEB = ROOT / ".venv" / "bin" / "seb"
 KEY = "whpk_11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="
 
 
@@ -111,28 +112,26 @@ def live(container: str, folder: Path) -> None:
     )
     folder.chmod(0o755)
     config.chmod(0o644)
-    state = folder / "state"
-    state.mkdir()
-    os.chown(state, 65532, 65532)
-    mounts = (
-        "-v", f"{config}:/etc/scheduled-events-bridge/config.yaml:ro", "-v", f"{state}:{STATE}",
-    )  # fmt: skip
-    seb = Path(os.environ.get("SEB", ROOT / ".venv" / "bin" / "seb"))
-    events = state / "events.jsonl"
+    mount = ("-v", f"{config}:/etc/scheduled-events-bridge/config.yaml:ro")
     began = time.monotonic()
     with (
-        background(folder / "simulate", seb, "simulate", "--port", port, "--vm-name", "vm-0"),
-        background(folder / "run", "buildah", "run", *mounts, container, "--", "seb", "run") as log,
+        background(folder / "simulate", SEB, "simulate", "--port", port, "--vm-name", "vm-0"),
+        background(folder / "run", "buildah", "run", *mount, container, "--", "seb", "run") as log,
     ):
-        wait(lambda: "scheduled.v1" in kinds(events), "the event", log.read_text)
+        told = wait(lambda: published(container, "scheduled"), "the event", log.read_text)
         print(f"  {time.monotonic() - began:6.1f} s  the event is delivered", flush=True)
-        buildah("run", *mounts, container, "--", "seb", "health")
-        first = next(line for line in events.read_text().splitlines() if ".scheduled.v1" in line)
-        event = json.loads(first)["subject"]
-        told = buildah("run", *mounts, container, "--", "seb", "approve", event)
-        wait(lambda: "approval.granted.v1" in kinds(events), "the grant", log.read_text)
-        print(f"  seb approve: {told.strip()}", flush=True)
-        assert (state / "journal.db").stat().st_uid == 65532
+        buildah("run", *mount, container, "--", "seb", "health")
+        said = buildah("run", *mount, container, "--", "seb", "approve", told[0]["subject"])
+        wait(lambda: published(container, "approval.granted"), "the grant", log.read_text)
+        print(f"  seb approve: {said.strip()}", flush=True)
+        assert inside(container, "stat", "-c", "%u %a", f"{STATE}/journal.db").split() == ["65532", "600"]
+
+
+def published(container: str, kind: str) -> list[dict[str, Any]]:
+    """The CloudEvents of this kind in the volume."""
+    text = inside(container, "sh", "-c", f"cat {STATE}/events.jsonl 2>/dev/null; true")
+    every = [json.loads(line) for line in text.splitlines()]
+    return [one for one in every if one["type"] == f"azure.scheduledevents.{kind}.v1"]
 
 
 @contextlib.contextmanager

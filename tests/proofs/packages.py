@@ -53,7 +53,7 @@ def release(tree: Path, out: Path, only: str) -> Path:
     epoch = command("git", "-C", ROOT, "log", "-1", "--format=%ct").strip()
     env = {**os.environ, "PYTHONPATH": str(tree), "SOURCE_DATE_EPOCH": epoch}
     words = (sys.executable, "-m", "release", "--python", python, "--out", out, "--only", only)
-    command(*words, env=env)
+    command(*words, env=env, cwd=tree)
     [deb] = out.glob("*.deb")
     return deb
 

@@ -16,10 +16,12 @@ PATIENCE = 60.0
 ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LC_ALL": "C.UTF-8"}
 
 
-def command(*words: object, env: dict[str, str] | None = None) -> str:
+def command(
+    *words: object, env: dict[str, str] | None = None, cwd: Path | None = None
+) -> str:
     """Run it here; it must succeed."""
     done = subprocess.run(
-        [str(word) for word in words], check=False, capture_output=True, text=True, env=env
+        [str(word) for word in words], check=False, capture_output=True, text=True, env=env, cwd=cwd
     )
     assert done.returncode == 0, f"{words}: {done.stdout}{done.stderr}"
     return done.stdout
