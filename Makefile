@@ -1,15 +1,15 @@
 # Every target sets up what it needs. You need Python 3.11 or newer, make and a network.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check install bench soak model mutants fuzz image clean test-servers
+.PHONY: help demo test check install bench soak model mutants fuzz image release clean test-servers \
+	test-packages test-release test-image test-chart
 
 BIN := .venv/bin
 READY := .venv/.ready
-IMAGE ?= scheduled-events-bridge
-DOCKER ?= docker
+OUT ?= dist
 export PYTHON
 
 help:  ## print this list
-	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 22
 
 demo: $(READY)  ## show the whole loop on this machine; press Ctrl-C to stop
 	@$(BIN)/seb demo
@@ -42,8 +42,23 @@ mutants: $(READY) test-servers  ## break one promise at a time; each error must 
 fuzz: $(READY)  ## give hostile input to every reader, for MINUTES=10 in total
 	FUZZ_MINUTES=$(or $(MINUTES),10) $(BIN)/pytest -m fuzz -n 2 --dist load --timeout 0
 
-image:  ## build the container image
-	$(DOCKER) build --tag $(IMAGE) .
+image:  ## build the container image with docker, podman or buildah; BASE= names its base
+	scripts/image
+
+release: $(READY)  ## build all files of a release into dist; CPYTHON= names a standalone CPython
+	$(BIN)/python -m release --python "$(or $(CPYTHON),$$(scripts/stand-in-python))" --out $(OUT) $(if $(ONLY),--only $(ONLY))
+
+test-packages: $(READY)  ## install, upgrade, downgrade and purge the .deb in roots of Debian; needs root
+	PYTHONPATH=tests $(BIN)/python -m proofs packages
+
+test-release: $(READY)  ## build a release twice, and compare every byte; needs root and buildah
+	PYTHONPATH=tests $(BIN)/python -m proofs release
+
+test-image: $(READY)  ## build the image with buildah, and run it against the simulator; needs root
+	PYTHONPATH=tests $(BIN)/python -m proofs image
+
+test-chart: $(READY)  ## render the Helm chart, and validate it against the schemas of Kubernetes
+	PYTHONPATH=tests $(BIN)/python -m proofs chart
 
 clean:  ## remove what the other targets created
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
@@ -56,6 +71,7 @@ test-servers:
 		|| echo "Continuing without Mosquitto" >&2
 	@scripts/javascript-libs >/dev/null || echo "Continuing without the JavaScript SDK" >&2
 	@scripts/debian-packages rsyslog rsyslog-gnutls >/dev/null || echo "Continuing without rsyslog" >&2
+	@command -v systemd-analyze >/dev/null || scripts/debian-packages systemd >/dev/null || echo "Continuing without systemd-analyze" >&2
 	@command -v kcat >/dev/null || scripts/debian-packages kcat >/dev/null || echo "Continuing without kcat" >&2
 
 $(READY): pyproject.toml constraints.txt scripts/venv

@@ -1,1 +1,1 @@
-"""Builds what users download: packages, archives, the image and their list, the same bytes each time."""
+"""Builds what users download, the same bytes each time: packages, archives, image, SBOM, sums."""

@@ -1,4 +1,4 @@
-"""Build a release into a folder: `python -m release --python CPYTHON [--out dist] [--image ARCHIVE]`."""
+"""Build a release into a folder: `python -m release --python CPYTHON [--out dist]`."""
 
 import argparse
 import hashlib

@@ -1,8 +1,8 @@
 """The bridge with a CPython of its own in one folder that runs wherever you put it.
 
-    bin/seb                  the command, for any place of the folder
-    python/                  CPython without what no bridge needs
-    python/lib/…/site-packages
+bin/seb                  the command, for any place of the folder
+python/                  CPython without what no bridge needs
+python/lib/…/site-packages
 """
 
 import csv
@@ -21,7 +21,8 @@ PLATFORMS = [f"manylinux_2_{minor}_x86_64" for minor in (28, 27, 24, 17)] + ["ma
 UNUSED = (
     "test", "idlelib", "tkinter", "turtledemo", "turtle.py", "lib2to3", "ensurepip", "distutils",
     "pydoc_data", "config-*", "site-packages/pip*", "site-packages/setuptools*",
-    "site-packages/_distutils_hack", "site-packages/distutils-precedence.pth", "site-packages/wheel*",
+    "site-packages/_distutils_hack", "site-packages/distutils-precedence.pth",
+    "site-packages/wheel*",
     "site-packages/pkg_resources", "site-packages/README.txt", "unittest",
     "cgi.py", "cgitb.py", "wsgiref", "xmlrpc", "venv",
 )  # fmt: skip
@@ -35,14 +36,17 @@ LAUNCHER = """#!/bin/sh
 here="$(dirname "$(readlink -f "$0")")"
 # OpenSSL looks for certificate authorities where it was built; each distribution has its own place.
 if [ -z "${SSL_CERT_FILE:-}${SSL_CERT_DIR:-}" ]; then
-    for bundle in /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/ca-bundle.pem; do
+    for bundle in \\
+        /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/ca-bundle.pem
+    do
         if [ -r "$bundle" ]; then
             export SSL_CERT_FILE="$bundle"
             break
         fi
     done
 fi
-exec "$here/../python/bin/python3" -I -c 'import sys; from bridge.cli import main; sys.exit(main())' "$@"
+exec "$here/../python/bin/python3" -I -c \\
+    'import sys; from bridge.cli import main; sys.exit(main())' "$@"
 """
 
 

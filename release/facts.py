@@ -40,7 +40,12 @@ def run(*command: object, env: dict[str, str] | None = None, cwd: Path | None = 
     if not environment["SOURCE_DATE_EPOCH"]:
         del environment["SOURCE_DATE_EPOCH"]
     done = subprocess.run(
-        words, check=False, capture_output=True, text=True, env={**environment, **(env or {})}, cwd=cwd
+        words,
+        check=False,
+        capture_output=True,
+        text=True,
+        env={**environment, **(env or {})},
+        cwd=cwd,
     )
     if done.returncode:
         raise SystemExit(f"{' '.join(words)} failed:\n{done.stdout}{done.stderr}")

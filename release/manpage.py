@@ -44,7 +44,9 @@ def _options(parser: argparse.ArgumentParser) -> Iterator[str]:
 
 
 def _name(action: argparse.Action) -> str:
-    shown = action.metavar or ("|".join(map(str, action.choices)) if action.choices else action.dest)
+    shown = action.metavar or (
+        "|".join(map(str, action.choices)) if action.choices else action.dest
+    )
     value = " ".join(shown) if isinstance(shown, tuple) else str(shown)
     if not action.option_strings:
         return value

@@ -11,8 +11,8 @@ from typing import Any
 
 import yaml
 from proofs.roots import ROOT, command
+from support.chart import CHART, fingerprint
 
-CHART = ROOT / "deploy" / "helm" / "scheduled-events-bridge"
 VALUES = sorted((ROOT / "tests" / "data" / "helm").glob("*.values.yaml"))
 KUBERNETES = ("1.25", "1.31", "1.34")
 VALIDATOR = "kubernetes-validate==1.34.1"
@@ -32,6 +32,10 @@ def main() -> None:
             golden.write_text(text)
         assert golden.read_text() == text, f"{golden} differs: UPDATE=1 make test-chart"
         validate(text)
+    written = VALUES[0].with_name("chart.sha256")
+    if os.environ.get("UPDATE"):
+        written.write_text(f"{fingerprint(CHART)}\n")
+    assert written.read_text().strip() == fingerprint(CHART), "UPDATE=1 make test-chart"
     refuse(helm)
 
 

@@ -55,20 +55,19 @@ def buildah(*words: object) -> str:
     return command("buildah", *words, env=ENVIRONMENT)
 
 
-def build(archive: Path | None = None) -> None:
-    """Build it on what BASE names; pip inside sees the certificates of this machine."""
+def build() -> None:
     began = time.monotonic()
-    base = os.environ.get("BASE") or command(ROOT / "scripts" / "stand-in-base", env=ENVIRONMENT)
-    mounts = [f"-v {name}:{name}:ro" for name in ("/etc/ssl/certs", "/etc/pip.conf") if Path(name).exists()]
-    env = {
-        **ENVIRONMENT,
-        "BUILDER": "buildah",
-        "BASE": base.strip(),
-        "IMAGE": IMAGE,
-        "BUILD_FLAGS": " ".join(["--pull-never --network host", *mounts]),
-    }
+    env = {**ENVIRONMENT, **builder(), "IMAGE": IMAGE}
     command(ROOT / "scripts" / "image", env=env)
-    print(f"  {time.monotonic() - began:6.1f} s  image built on {base.strip()}", flush=True)
+    print(f"  {time.monotonic() - began:6.1f} s  image built on {env['BASE']}", flush=True)
+
+
+def builder() -> dict[str, str]:
+    """What scripts/image needs here: BASE, and for pip inside the certificates of this machine."""
+    base = os.environ.get("BASE") or command(ROOT / "scripts" / "stand-in-base", env=ENVIRONMENT)
+    places = [name for name in ("/etc/ssl/certs", "/etc/pip.conf") if Path(name).exists()]
+    flags = ["--pull-never --network host", *(f"-v {name}:{name}:ro" for name in places)]
+    return {"BUILDER": "buildah", "BASE": base.strip(), "BUILD_FLAGS": " ".join(flags)}
 
 
 def look(config: dict[str, Any]) -> None:
@@ -89,7 +88,16 @@ def inside(container: str, *words: str) -> str:
 def contents(container: str) -> None:
     """The user may write the volume and what every system lets it; all plugins are there."""
     writable = set(inside(container, "sh", "-c", WRITABLE).split())
-    usual = {"/tmp", "/var/tmp", "/run/lock", "/dev/shm", "/dev/mqueue", "/run", "/dev", "/var/lock"}  # noqa: S108  names
+    usual = {
+        "/tmp",
+        "/var/tmp",
+        "/run/lock",
+        "/dev/shm",
+        "/dev/mqueue",
+        "/run",
+        "/dev",
+        "/var/lock",
+    }
     assert writable - usual == {STATE}, writable
     assert inside(container, "id", "-u").strip() == "65532"
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
@@ -124,7 +132,10 @@ def live(container: str, folder: Path) -> None:
         said = buildah("run", *mount, container, "--", "seb", "approve", told[0]["subject"])
         wait(lambda: published(container, "approval.granted"), "the grant", log.read_text)
         print(f"  seb approve: {said.strip()}", flush=True)
-        assert inside(container, "stat", "-c", "%u %a", f"{STATE}/journal.db").split() == ["65532", "600"]
+        assert inside(container, "stat", "-c", "%u %a", f"{STATE}/journal.db").split() == [
+            "65532",
+            "600",
+        ]
 
 
 def published(container: str, kind: str) -> list[dict[str, Any]]:

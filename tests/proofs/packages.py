@@ -93,7 +93,9 @@ def inspect_rpm(folder: Path) -> None:
         assert "glibc >= 2.28" in needs
         assert "python" not in needs.lower()
         assert "useradd" in command("rpm", "-qp", "--scripts", rpm)
-        print(f"  rpm: {len(listed)} files, needs {', '.join(needs.split(chr(10))[:3])}", flush=True)
+        print(
+            f"  rpm: {len(listed)} files, needs {', '.join(needs.split(chr(10))[:3])}", flush=True
+        )
 
 
 def prove(at: Machine, now: Path, later: Path) -> None:
