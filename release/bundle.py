@@ -106,6 +106,8 @@ def _unused(python: Path, library: Path) -> Iterator[Path]:
         yield from list((library / "lib-dynload").glob(f"{pattern}.*.so"))
     yield from list(library.rglob("__pycache__"))
     yield from list((python / "lib").rglob("*.a"))
+    for pattern in ("tcl*", "tk*", "itcl*", "thread*", "libtcl*", "libtk*"):
+        yield from list((python / "lib").glob(pattern))
     for name in ("include", "share", "lib/pkgconfig", "lib/ossl-modules", "lib/engines-3"):
         if (python / name).exists():
             yield python / name

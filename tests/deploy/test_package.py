@@ -82,6 +82,28 @@ def test_the_launcher_is_a_valid_script():
     assert done.returncode == 0, done.stderr
 
 
+def test_a_standalone_cpython_is_taken_from_its_archive_without_what_no_bridge_needs(tmp_path):
+    build = tmp_path / "build" / "python"
+    library = build / "lib" / "python3.13"
+    for name in ("os.py", "test/x.py", "site-packages/pip/y.py", "lib-dynload/_tkinter.a.so"):
+        (library / name).parent.mkdir(parents=True, exist_ok=True)
+        (library / name).touch()
+    (build / "lib" / "tcl8.6").mkdir()
+    (build / "bin").mkdir()
+    for name in ("python3.13", "pip3", "idle3"):
+        (build / "bin" / name).touch()
+    (build / "bin" / "python3").symlink_to("python3.13")
+    with tarfile.open(tmp_path / "cpython.tar.gz", "w:gz") as packed:
+        packed.add(build, "python")
+    (tmp_path / "bundle").mkdir()
+    target = tmp_path / "bundle" / "python"
+    bundle._copy_python(tmp_path / "cpython.tar.gz", target)
+    bundle._prune(target)
+    left = {str(path.relative_to(target)) for path in target.rglob("*") if not path.is_dir()}
+    assert left == {"bin/python3", "bin/python3.13", "lib/python3.13/os.py"}
+    assert bundle._interpreter(target).resolve().name == "python3.13"
+
+
 def test_packages_and_image_bring_the_same_extras():
     [extras] = re.findall(r"\.whl\)\[([a-z0-9,]+)\]", (ROOT / "Dockerfile").read_text())
     assert tuple(extras.split(",")) == facts.EXTRAS
