@@ -19,7 +19,7 @@ from bridge.common.errors import Unavailable
 from bridge.core.cloudevent import CloudEvent
 from bridge.core.state import State
 from bridge.journal import cursors, retention
-from bridge.journal.recovery import IfNewer, merge, reopen, set_aside, stand_in
+from bridge.journal.recovery import FROM_NEWER, IfNewer, merge, reopen, set_aside, stand_in
 from bridge.journal.retention import Trimmed
 from bridge.journal.schema import Corrupt, Newer, connect_file
 from bridge.journal.store import Settlement, Store, Then
@@ -175,10 +175,10 @@ class Journal:
             self._store = Store(connect_file(self.path))
         except Corrupt as error:
             self._replace(str(error), "corrupt")
-        except Newer as error:
+        except Newer:
             if self.newer == "refuse":
                 raise
-            self._replace(error.found, "newer")
+            self._replace(FROM_NEWER, "newer")
         except (sqlite3.Error, OSError) as error:
             self.origin = "new"
             self._fall_back(str(error))

@@ -19,6 +19,7 @@ from bridge.journal.store import Store, newest
 
 IfNewer = Literal["refuse", "set-aside"]
 """What to do with a file that a newer version of the bridge wrote."""
+FROM_NEWER = "it was written by a newer version of the bridge"
 _KEPT = 3
 
 
@@ -61,10 +62,10 @@ def reopen(
         connection = connect_file(path)
     except Corrupt as error:
         return _begin_anew(path, str(error), "corrupt")
-    except Newer as error:
+    except Newer:
         if newer == "refuse":
             raise
-        return _begin_anew(path, error.found, "newer")
+        return _begin_anew(path, FROM_NEWER, "newer")
     found = connection.execute("SELECT value FROM meta WHERE name = 'vm_id'").fetchone()
     if found is None or vm_id in (None, found[0]):
         return connection, None

@@ -194,8 +194,6 @@ _MIGRATIONS = {
 class Newer(Exception):
     """A newer version wrote the file; this one never touches it."""
 
-    found = "it was written by a newer version of the bridge"
-
 
 class Corrupt(Exception):
     """The file cannot be trusted; it must be set aside."""
@@ -240,9 +238,8 @@ def _refuse_newer(connection: sqlite3.Connection, path: Path) -> None:
     version = _version(connection)
     if version > VERSION:
         raise Newer(
-            f"{path} was written by a newer version of the bridge (journal version {version}; "
-            f"this one reads up to {VERSION}). Start the newer version, or set journal.newer to "
-            "set-aside to continue with a new journal."
+            f"{path} was written by a newer version of the bridge (journal version {version}; this"
+            f" one reads up to {VERSION}). Start the newer version, or set journal.newer: set-aside"
         )
 
 

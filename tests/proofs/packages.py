@@ -10,6 +10,7 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from proofs.roots import ROOT, USER, Machine, cloudevents, command, kinds, wait
 from support.ports import free_ports
@@ -157,7 +158,7 @@ def first_day(at: Machine) -> None:
         wait(lambda: "started.v1" in kinds(at.path(EVENTS)), "the start", log.read_text)
 
 
-def events(at: Machine) -> list[dict[str, object]]:
+def events(at: Machine) -> list[dict[str, Any]]:
     return cloudevents(at.path(EVENTS))
 
 
