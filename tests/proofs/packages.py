@@ -6,13 +6,12 @@ journal that this one cannot read. DEB and LATER name packages that are there al
 
 import os
 import re
-import shutil
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
-from proofs.roots import ROOT, USER, Machine, cloudevents, command, kinds, wait
+from proofs.roots import ROOT, USER, Machine, cloudevents, command, epoch, kinds, snapshot, wait
 from support.ports import free_ports
 
 SUITES = ("bullseye", "bookworm", "trixie")
@@ -40,19 +39,14 @@ def packages(folder: Path) -> tuple[Path, Path]:
         return Path(given[0]), Path(given[1])
     now = release(ROOT, folder / "now", "deb,rpm")
     tree = folder / "tree"
-    names = command("git", "-C", ROOT, "ls-files", "-co", "--exclude-standard").split("\n")
-    for name in filter(None, names):
-        if (ROOT / name).is_file():
-            (tree / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, tree / name)
+    snapshot(tree)
     make_later(tree)
     return now, release(tree, folder / "later", "deb")
 
 
 def release(tree: Path, out: Path, only: str) -> Path:
     python = command(ROOT / "scripts" / "stand-in-python").strip()
-    epoch = command("git", "-C", ROOT, "log", "-1", "--format=%ct").strip()
-    env = {**os.environ, "PYTHONPATH": str(tree), "SOURCE_DATE_EPOCH": epoch}
+    env = {**os.environ, "PYTHONPATH": str(tree), "SOURCE_DATE_EPOCH": epoch()}
     words = (sys.executable, "-m", "release", "--python", python, "--out", out, "--only", only)
     command(*words, env=env, cwd=tree)
     [deb] = out.glob("*.deb")

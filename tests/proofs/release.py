@@ -1,4 +1,4 @@
-"""A release, built twice: every file has the same bytes. The SBOM keeps to the schema of CycloneDX.
+"""A release, built twice in two folders: every file has the same bytes. The SBOM keeps to the schema of CycloneDX.
 
 It runs as a release does, but on stand-ins for the CPython and the base image. CPYTHON and BASE name others.
 """
@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from proofs.image import ENVIRONMENT, builder
-from proofs.roots import ROOT, command
+from proofs.roots import ROOT, command, epoch, snapshot
 
 SCHEMAS = "cyclonedx-python-lib[json-validation]==11.12.0"
 VALIDATE = """
@@ -26,7 +26,9 @@ sys.exit(str(found) if found else 0)
 
 def main() -> None:
     with tempfile.TemporaryDirectory(prefix="proof-") as made:
-        first, second = build(Path(made) / "first"), build(Path(made) / "second")
+        folder = Path(made)
+        trees = [snapshot(folder / "tree"), snapshot(folder / "another" / "tree")]
+        first, second = build(trees[0], folder / "first"), build(trees[1], folder / "second")
         sums = [(folder / "SHA256SUMS").read_text() for folder in (first, second)]
         print(sums[0], flush=True)
         names = sorted(path.name for path in first.iterdir())
@@ -39,11 +41,16 @@ def main() -> None:
         print(f"  the same bytes twice: {len(names)} files", flush=True)
 
 
-def build(out: Path) -> Path:
+def build(tree: Path, out: Path) -> Path:
     began = time.monotonic()
     python = os.environ.get("CPYTHON") or command(ROOT / "scripts" / "stand-in-python").strip()
-    env = {**ENVIRONMENT, **builder()}
-    command(sys.executable, "-m", "release", "--python", python, "--out", out, env=env, cwd=ROOT)
+    env = {
+        **ENVIRONMENT,
+        **builder(),
+        "PYTHONPATH": str(tree),
+        "SOURCE_DATE_EPOCH": epoch(),
+    }
+    command(sys.executable, "-m", "release", "--python", python, "--out", out, env=env, cwd=tree)
     print(f"  {time.monotonic() - began:6.1f} s  a release in {out.name}", flush=True)
     return out
 

@@ -25,6 +25,20 @@ def command(*words: object, env: dict[str, str] | None = None, cwd: Path | None 
     return done.stdout
 
 
+def snapshot(target: Path) -> Path:
+    """A copy of this tree, so that a proof sees one state of it."""
+    names = command("git", "-C", ROOT, "ls-files", "-co", "--exclude-standard").split("\n")
+    for name in filter(None, names):
+        if (ROOT / name).is_file():
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, target / name)
+    return target
+
+
+def epoch() -> str:
+    return command("git", "-C", ROOT, "log", "-1", "--format=%ct").strip()
+
+
 def wait(condition: Callable[[], Any], what: str, explain: Callable[[], str] = str) -> Any:
     limit = time.monotonic() + PATIENCE
     while not (found := condition()):
