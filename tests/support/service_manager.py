@@ -113,19 +113,14 @@ class ServiceManager:
         self.process.send_signal(signal.SIGTERM)
         return await self.process.wait()
 
-    async def watch(self, silences: int = 2) -> bool:
-        """Whether the service feeds its watchdog for that many times its limit; if not, abort it."""
-        for _ in range(silences):
-            before = self.count("WATCHDOG=1")
-            try:
-                async with asyncio.timeout(self.watchdog):
-                    while self.count("WATCHDOG=1") == before:
-                        await asyncio.sleep(0.01)
-            except TimeoutError:
-                self.process.send_signal(signal.SIGABRT)
-                self.process.send_signal(signal.SIGCONT)
-                return False
-        return True
+    async def abort_when_silent(self) -> None:
+        """Abort the service once it has not fed its watchdog for as long as it may take."""
+        heard = -1
+        while heard != self.count("WATCHDOG=1"):
+            heard = self.count("WATCHDOG=1")
+            await asyncio.sleep(self.watchdog)
+        self.process.send_signal(signal.SIGABRT)
+        self.process.send_signal(signal.SIGCONT)
 
 
 @asynccontextmanager
