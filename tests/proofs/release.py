@@ -28,7 +28,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="proof-") as made:
         folder = Path(made)
         trees = [snapshot(folder / "tree"), snapshot(folder / "another" / "tree")]
-        first, second = build(trees[0], folder / "first"), build(trees[1], folder / "second")
+        now = epoch()
+        first = build(trees[0], folder / "first", now)
+        second = build(trees[1], folder / "second", now)
         sums = [(folder / "SHA256SUMS").read_text() for folder in (first, second)]
         print(sums[0], flush=True)
         names = sorted(path.name for path in first.iterdir())
@@ -41,14 +43,14 @@ def main() -> None:
         print(f"  the same bytes twice: {len(names)} files", flush=True)
 
 
-def build(tree: Path, out: Path) -> Path:
+def build(tree: Path, out: Path, now: str) -> Path:
     began = time.monotonic()
     python = os.environ.get("CPYTHON") or command(ROOT / "scripts" / "stand-in-python").strip()
     env = {
         **ENVIRONMENT,
         **builder(),
         "PYTHONPATH": str(tree),
-        "SOURCE_DATE_EPOCH": epoch(),
+        "SOURCE_DATE_EPOCH": now,
     }
     command(sys.executable, "-m", "release", "--python", python, "--out", out, env=env, cwd=tree)
     print(f"  {time.monotonic() - began:6.1f} s  a release in {out.name}", flush=True)
