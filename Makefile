@@ -1,12 +1,11 @@
 # Every target sets up what it needs. You need Python 3.11 or newer, make and a network.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-browser screenshots check install bench soak model mutants fuzz image clean \
-	test-servers test-chromium
+.PHONY: help demo test test-browser test-interop screenshots check install bench soak model mutants fuzz \
+	image release clean test-servers test-chromium test-packages test-release test-image test-chart
 
 BIN := .venv/bin
 READY := .venv/.ready
-IMAGE ?= scheduled-events-bridge
-DOCKER ?= docker
+OUT ?= dist
 export PYTHON
 
 help:  ## print this list
@@ -50,8 +49,23 @@ mutants: $(READY) test-servers  ## break one promise at a time; each error must 
 fuzz: $(READY)  ## give hostile input to every reader, for MINUTES=10 in total
 	FUZZ_MINUTES=$(or $(MINUTES),10) $(BIN)/pytest -m fuzz -n 2 --dist load --timeout 0
 
-image:  ## build the container image
-	$(DOCKER) build --tag $(IMAGE) .
+image:  ## build the container image with docker, podman or buildah; BASE= names its base
+	scripts/image
+
+release: $(READY)  ## build all files of a release into dist; CPYTHON= names a standalone CPython
+	$(BIN)/python -m release --python "$(or $(CPYTHON),$$(scripts/stand-in-python))" --out $(OUT) $(if $(ONLY),--only $(ONLY))
+
+test-packages: $(READY)  ## install, upgrade, downgrade and purge the .deb in roots of Debian; needs root
+	PYTHONPATH=tests $(BIN)/python -m proofs packages
+
+test-release: $(READY)  ## build a release twice, and compare every byte; needs root and buildah
+	PYTHONPATH=tests $(BIN)/python -m proofs release
+
+test-image: $(READY)  ## build the image with buildah, and run it against the simulator; needs root
+	PYTHONPATH=tests $(BIN)/python -m proofs image
+
+test-chart: $(READY)  ## render the Helm chart, and validate it against the schemas of Kubernetes
+	PYTHONPATH=tests $(BIN)/python -m proofs chart
 
 clean:  ## remove what the other targets created
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
@@ -66,6 +80,7 @@ test-servers:
 	@scripts/debian-packages rsyslog rsyslog-gnutls >/dev/null || echo "Continuing without rsyslog" >&2
 	@command -v promtool >/dev/null || scripts/debian-packages prometheus >/dev/null \
 		|| echo "Continuing without Prometheus" >&2
+	@command -v systemd-analyze >/dev/null || scripts/debian-packages systemd >/dev/null || echo "Continuing without systemd-analyze" >&2
 	@command -v kcat >/dev/null || scripts/debian-packages kcat >/dev/null || echo "Continuing without kcat" >&2
 
 # Chromium, and the fonts that the screenshots are taken with.

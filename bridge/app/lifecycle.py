@@ -37,7 +37,7 @@ async def run(config: Config, load: Load, *, once: bool = False) -> int:
     platform.forbid_core_dumps()
     platform.raise_open_files(MOST_FILES)
     with _locked(state_dir):
-        journal = Journal(state_dir / "journal.db")
+        journal = Journal(state_dir / "journal.db", config.journal.newer)
         await journal.open()
         if platform.open_to_others(journal.path):
             log.warning("journal.permissions_too_open", extra={"path": str(journal.path)})

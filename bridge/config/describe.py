@@ -174,6 +174,8 @@ def _journal(config: Config) -> Iterator[str]:
         f"Keeps its journal in {where}: settled CloudEvents for {keep}, "
         f"at most {size / 1024**2:.4g}MiB."
     )
+    if config.journal.newer == "set-aside":
+        yield "Sets a journal of a newer version aside, with all that is undelivered in it."
 
 
 def _http(http: HttpSettings) -> Iterator[str]:

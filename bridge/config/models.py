@@ -75,6 +75,9 @@ class JournalSettings(Settings):
 
     keep: Duration = Field(2592000.0, description="how long settled CloudEvents are kept")
     max_size: Size = Field(268435456, description="largest size of the file; at least 1MiB")
+    newer: Literal["refuse", "set-aside"] = Field(
+        "refuse", description="if a newer version wrote the file: do not start, or set it aside"
+    )
 
     @field_validator("max_size")
     @classmethod

@@ -19,7 +19,7 @@ from bridge.common.errors import Unavailable
 from bridge.core.cloudevent import CloudEvent
 from bridge.core.state import State
 from bridge.journal import cursors, retention
-from bridge.journal.recovery import merge, reopen, set_aside, stand_in
+from bridge.journal.recovery import FROM_NEWER, IfNewer, merge, reopen, set_aside, stand_in
 from bridge.journal.retention import Trimmed
 from bridge.journal.schema import Corrupt, Newer, connect_file
 from bridge.journal.store import Settlement, Store, Then
@@ -38,8 +38,9 @@ class SetAside(Exception):
 class Journal:
     """All durable state of one bridge. Every method is one transaction, or one read."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, newer: IfNewer = "refuse") -> None:
         self.path = path
+        self.newer = newer
         self.origin: Origin = "continued"
         self.trouble: str | None = None
         self.generation = 0
@@ -51,7 +52,10 @@ class Journal:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="journal")
 
     async def open(self) -> None:
-        """Open the file, or continue without it and say why in `trouble`. Raises `Newer`."""
+        """Open the file, or continue without it and say why in `trouble`. Raises `Newer`.
+
+        With `newer` set to set-aside, a file of a newer version is renamed like a corrupt one.
+        """
         await self._in_thread(self._open)
 
     async def close(self) -> None:
@@ -171,6 +175,10 @@ class Journal:
             self._store = Store(connect_file(self.path))
         except Corrupt as error:
             self._replace(str(error), "corrupt")
+        except Newer:
+            if self.newer == "refuse":
+                raise
+            self._replace(FROM_NEWER, "newer")
         except (sqlite3.Error, OSError) as error:
             self.origin = "new"
             self._fall_back(str(error))
@@ -223,7 +231,7 @@ class Journal:
         if spare is None:
             return False
         try:
-            connection, gone = reopen(self.path, spare.recall("vm_id"))
+            connection, gone = reopen(self.path, spare.recall("vm_id"), self.newer)
         except (sqlite3.Error, OSError, Corrupt, Newer):
             return False
         if gone is not None:

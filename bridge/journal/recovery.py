@@ -4,37 +4,68 @@ Ids are deterministic, so something recorded twice is one row: merging is simple
 """
 
 import contextlib
+import os
+import shutil
 import sqlite3
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
 from bridge.journal.cursors import begin, pending_rows
-from bridge.journal.schema import Corrupt, connect_file, connect_memory
+from bridge.journal.schema import Corrupt, Newer, connect_file, connect_memory
 from bridge.journal.store import Store, newest
 
+IfNewer = Literal["refuse", "set-aside"]
+"""What to do with a file that a newer version of the bridge wrote."""
+FROM_NEWER = "it was written by a newer version of the bridge"
 _KEPT = 3
 
 
 def set_aside(path: Path, reason: str) -> Path:
-    """Rename the database and its companions, and delete the oldest that were set aside before."""
+    """Rename the database with its log, and delete the oldest that were set aside before.
+
+    Until the database has its new name, the log has both, so that a kill separates neither from
+    its other half. The third file is an index of the log, which SQLite can always make again.
+    """
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
     target = path.with_name(f"{path.name}.{reason}-{stamp}")
+    with contextlib.suppress(FileNotFoundError):
+        _duplicate(_beside(path, "-wal"), _beside(target, "-wal"))
     path.rename(target)
     for suffix in ("-wal", "-shm"):
-        with contextlib.suppress(FileNotFoundError):
-            path.with_name(path.name + suffix).rename(target.with_name(target.name + suffix))
+        _beside(path, suffix).unlink(missing_ok=True)
     _forget(path)
     return target
 
 
-def reopen(path: Path, vm_id: str | None) -> tuple[sqlite3.Connection, tuple[Path, str] | None]:
-    """The file, or a new one if it is corrupt or another VM's; with what was set aside."""
+def _beside(path: Path, suffix: str) -> Path:
+    return path.with_name(path.name + suffix)
+
+
+def _duplicate(file: Path, copy: Path) -> None:
+    """A second name for the file, or a copy where files have only one name."""
+    try:
+        os.link(file, copy)
+    except FileNotFoundError:
+        raise
+    except OSError:
+        shutil.copy2(file, copy)
+
+
+def reopen(
+    path: Path, vm_id: str | None, newer: IfNewer
+) -> tuple[sqlite3.Connection, tuple[Path, str] | None]:
+    """The file, or a new one if it cannot be used; with what was set aside."""
     try:
         connection = connect_file(path)
     except Corrupt as error:
         return _begin_anew(path, str(error), "corrupt")
+    except Newer:
+        if newer == "refuse":
+            raise
+        return _begin_anew(path, FROM_NEWER, "newer")
     found = connection.execute("SELECT value FROM meta WHERE name = 'vm_id'").fetchone()
     if found is None or vm_id in (None, found[0]):
         return connection, None
@@ -50,10 +81,14 @@ def _begin_anew(
 
 
 def _forget(path: Path) -> None:
+    """Delete all but the last few, and logs whose database a kill kept where it was."""
     old = [p for p in path.parent.glob(f"{path.name}.*-*") if not p.name.endswith(("-wal", "-shm"))]
     for gone in sorted(old, key=lambda p: p.name.rpartition("-")[2])[:-_KEPT]:
         for suffix in ("", "-wal", "-shm"):
-            gone.with_name(gone.name + suffix).unlink(missing_ok=True)
+            _beside(gone, suffix).unlink(missing_ok=True)
+    for log in path.parent.glob(f"{path.name}.*-*-wal"):
+        if not log.with_name(log.name.removesuffix("-wal")).exists():
+            log.unlink()
 
 
 _PLAIN = ("meta", "tracked", "ended", "sink", "grants", "reminded", "drill")

@@ -238,8 +238,8 @@ def _refuse_newer(connection: sqlite3.Connection, path: Path) -> None:
     version = _version(connection)
     if version > VERSION:
         raise Newer(
-            f"{path} was written by a newer version of the bridge (journal version {version}; "
-            f"this one reads up to {VERSION}). Start the newer version, or move all its files away."
+            f"{path} was written by a newer version of the bridge (journal version {version}; this"
+            f" one reads up to {VERSION}). Start the newer version, or set journal.newer: set-aside"
         )
 
 

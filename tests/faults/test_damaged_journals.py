@@ -3,6 +3,7 @@
 import asyncio
 import random
 import shutil
+import signal
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -163,6 +164,59 @@ async def test_a_newer_journal_is_left_alone_and_the_bridge_refuses_to_start(
         assert "newer version of the bridge (journal version 99" in at.output()
         assert "Traceback" not in at.output()
         assert content(at.state_dir) == before
+
+
+async def newer(at: Stage) -> dict[str, bytes]:
+    """A journal of a later version, with an undelivered row that only its log has."""
+    await with_something_pending(at)
+    db = sqlite3.connect(at.journal, isolation_level=None)
+    db.execute("PRAGMA wal_autocheckpoint = 0")
+    db.execute("PRAGMA user_version = 99")
+    db.execute("UPDATE sink SET low = 0")
+    files = content(at.state_dir)
+    db.close()
+    for name, body in files.items():
+        (at.state_dir / name).write_bytes(body)
+    return files
+
+
+def restored(folder: Path, kept: Path) -> dict[str, bytes]:
+    """What an operator has who moves a journal that was set aside back to its place."""
+    folder.mkdir()
+    for suffix in ("", "-wal"):
+        shutil.copy(kept.with_name(kept.name + suffix), folder / f"journal.db{suffix}")
+    return content(folder)
+
+
+async def test_a_newer_journal_is_set_aside_to_the_byte_if_you_say_so(tmp_path: Path):
+    async with stage(tmp_path, quick=True, journal={"newer": "set-aside"}) as at:
+        before = await newer(at)
+        assert await at.once() == 0
+        [kept] = set_aside(at, "newer")
+        assert restored(tmp_path / "back", kept) == before
+        assert len(at.said("journal.set_aside")) == 1
+        for path in at.files:
+            again = [each["id"] for each in lines(path) if kind(each) == "scheduled"]
+            assert (len(again), len(set(again))) == (2, 1)
+            [audit] = told(path, "bridge.audited")
+            assert "newer version of the bridge" in audit["data"]["detail"]["file"]
+        assert await at.once() == 0
+        assert set_aside(at, "newer") == [kept], "the new one is ours"
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 4, 5])
+async def test_a_kill_while_a_newer_journal_is_set_aside_loses_no_byte_of_it(
+    tmp_path: Path, step: int
+):
+    async with stage(tmp_path, quick=True, journal={"newer": "set-aside"}) as at:
+        before = await newer(at)
+        assert await at.once(around_set_aside=step) == -signal.SIGKILL
+        assert await at.once() == 0
+        [kept] = set_aside(at, "newer")
+        assert restored(tmp_path / "back", kept) == before
+        assert len(list(at.state_dir.glob("journal.db.*-wal"))) == 1
+        for path in at.files:
+            assert len({each["id"] for each in lines(path) if kind(each) == "scheduled"}) == 1
 
 
 def content(folder: Path) -> dict[str, bytes]:

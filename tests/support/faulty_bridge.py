@@ -24,7 +24,7 @@ import bridge.plugins
 import bridge.source.poller
 from bridge.approvals.intake import Intake
 from bridge.delivery.dispatcher import Dispatcher
-from bridge.journal import schema
+from bridge.journal import recovery, schema
 from bridge.journal.store import Store
 from bridge.metadata.client import Metadata
 from bridge.plugins import Gone
@@ -79,6 +79,34 @@ def around_migration(number: int) -> None:
             die()
 
     schema.migrate = migrate
+
+
+def around_set_aside(number: int) -> None:
+    """Die while a journal is set aside: before (1) or after (2) the log has its second name, with
+    the database renamed (3), with the log under one name (4), or with all done (5).
+    """
+    duplicate, rename, unlink, forget = (
+        recovery._duplicate,
+        Path.rename,
+        Path.unlink,
+        recovery._forget,
+    )
+
+    def dying(place: int, original: Any, *, first: bool = False) -> Any:
+        def step(*given: Any, **named: Any) -> Any:
+            if first and number == place:
+                die()
+            result = original(*given, **named)
+            if number == place + first:
+                die()
+            return result
+
+        return step
+
+    replace(recovery, "_duplicate", dying(1, duplicate, first=True))
+    replace(Path, "rename", dying(3, rename))
+    replace(Path, "unlink", dying(4, unlink))
+    replace(recovery, "_forget", dying(5, forget))
 
 
 def after_send(number: int) -> None:
@@ -325,6 +353,7 @@ FAULTS = {
         before_commit,
         after_commit,
         around_migration,
+        around_set_aside,
         after_send,
         around_vote,
         around_settle,

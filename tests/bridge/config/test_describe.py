@@ -11,6 +11,12 @@ def sentences(config):
     return [one for said in describe(config).values() for one in said]
 
 
+def test_a_journal_of_a_newer_version_is_mentioned_only_if_it_will_be_set_aside(read):
+    sentence = "Sets a journal of a newer version aside, with all that is undelivered in it."
+    assert sentence in sentences(read("journal: {newer: set-aside}"))
+    assert sentence not in sentences(read("{}"))
+
+
 def test_secrets_appear_neither_in_sentences_nor_in_values(read):
     config = read(
         "http: {tokens: [{name: ops, token: '${SECRET}', scopes: [read]}]}", SECRET="s3cr3t"

@@ -15,7 +15,7 @@ def test_an_unknown_key_names_the_nearest_right_one(problems):
     ]
     assert problems("sink: {}") == [":1: sink: unknown key; did you mean sinks?"]
     assert problems("journal: {xyzzy: 1}") == [
-        ":1: journal.xyzzy: unknown key; choose from keep, max_size"
+        ":1: journal.xyzzy: unknown key; choose from keep, max_size, newer"
     ]
     assert problems("sinks:\n  a:\n    type: stdout\n    retry: {timout: 1s}") == [
         ":4: sinks.a.retry.timout: unknown key; did you mean timeout?"

@@ -20,7 +20,7 @@ def test_every_key_is_read(read, tmp_path):
           labels: {{rack: "12", country: no}}
         cloudevents: {{source: /my/source}}
         state_dir: {tmp_path}
-        journal: {{keep: 7d, max_size: 64MiB}}
+        journal: {{keep: 7d, max_size: 64MiB, newer: set-aside}}
         stop_grace: 0
         control_group: root
         sinks:
@@ -42,6 +42,7 @@ def test_every_key_is_read(read, tmp_path):
     assert config.cloudevents.source == "/my/source"
     assert config.state_dir == tmp_path
     assert (config.journal.keep, config.journal.max_size) == (604800, 64 * 1024**2)
+    assert config.journal.newer == "set-aside"
     assert (config.stop_grace, config.control_group, config.approvals.margin) == (0, "root", 10)
     assert [(name, sink.type) for name, sink in config.sinks.items()] == [
         ("out", "stdout"),

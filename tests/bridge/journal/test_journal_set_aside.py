@@ -39,6 +39,27 @@ async def test_a_newer_journal_is_refused(path):
     assert kept_aside(path) == []
 
 
+async def test_a_newer_journal_that_becomes_readable_later_is_set_aside_too(path):
+    """The file cannot be opened at the start; what was recorded in memory is kept."""
+    path.mkdir(parents=True)
+    journal = Journal(path, "set-aside")
+    await journal.open()
+    await journal.register(["sink"], NOW)
+    await journal.append([about("A")], NOW)
+    path.rmdir()
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"PRAGMA user_version = {VERSION + 1}")
+    connection.close()
+    journal.newer = "refuse"
+    assert not await journal.repair()
+    assert kept_aside(path) == []
+    journal.newer = "set-aside"
+    assert await journal.repair()
+    assert [name.startswith("journal.db.newer-") for name in kept_aside(path)] == [True]
+    assert await journal.run(lambda store: offered(store, "sink")) == ["A/1"]
+    await journal.close()
+
+
 async def test_a_corrupt_file_is_set_aside_at_the_start(path):
     path.parent.mkdir()
     path.write_bytes(b"garbage " * 1000)

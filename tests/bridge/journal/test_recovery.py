@@ -312,5 +312,5 @@ def test_no_more_than_three_are_kept_aside(tmp_path):
         path.with_name("journal.db-shm").write_text("companion")
         kept.append(set_aside(path, "foreign" if n % 2 else "corrupt"))
     left = sorted(p.name for p in tmp_path.iterdir())
-    assert left == sorted(k.name + more for k in kept[2:] for more in ("", "-shm", "-wal"))
+    assert left == sorted(k.name + more for k in kept[2:] for more in ("", "-wal"))
     assert [k.read_text() for k in kept[2:]] == ["number 2", "number 3", "number 4"]
