@@ -1,9 +1,11 @@
 """The cookie of a session: its name, its attributes, and how a request presents it; pure."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from urllib.parse import urlsplit
 
 from aiohttp import web
+
+from bridge.config.values import PublicUrl
 
 KEY_HEADER = "X-Session-Key"
 KEY_PARAMETER = "key"
@@ -11,27 +13,28 @@ STREAM = "/api/v1/stream"
 _MOST = 8
 
 
-def cookie_name(host: str, *, secure: bool) -> str:
-    """The name for this port: browsers share cookies among the ports of a host.
+def cookie_names(host: str, *, secure: bool) -> list[str]:
+    """The names for this port, the best one first: browsers share cookies among all ports.
 
-    With the prefix `__Host-`, a browser accepts it only over TLS and only from this host.
+    With the prefix `__Host-`, a browser accepts it only over TLS and only from this host. Without
+    TLS here, there may be a proxy with TLS.
     """
     try:
         port = urlsplit(f"//{host}").port
     except ValueError:
         port = None
-    name = f"seb-session-{port or (443 if secure else 80)}"
-    return f"__Host-{name}" if secure else name
+    name = f"seb-session-{port or 'default'}"
+    return [f"__Host-{name}"] if secure else [f"__Host-{name}", name]
 
 
 def session_ids(request: web.Request) -> Iterator[str]:
     """The values of our cookie; a page on another port may have set one before the real one."""
-    name = cookie_name(request.host, secure=request.secure)
+    names = cookie_names(request.host, secure=request.secure)
     found = 0
     for header in request.headers.getall("Cookie", []):
         for part in header.split(";"):
             given, _, value = part.strip().partition("=")
-            if given == name and found < _MOST:
+            if given in names and found < _MOST:
                 found += 1
                 yield value
 
@@ -47,12 +50,21 @@ def session_key(request: web.Request) -> str | None:
     return key
 
 
-def give(response: web.Response, request: web.Request, value: str) -> None:
+def give(
+    response: web.Response, request: web.Request, value: str, public: Sequence[PublicUrl]
+) -> None:
     """Set the cookie. It lasts until the browser closes, and no longer than its session."""
-    name, secure = cookie_name(request.host, secure=request.secure), request.secure
+    secure = request.secure or _is_public(request.headers.get("Origin", ""), public)
+    name = cookie_names(request.host, secure=request.secure)[0 if secure else -1]
     response.set_cookie(name, value, path="/", httponly=True, samesite="Strict", secure=secure)
 
 
 def take_back(response: web.Response, request: web.Request) -> None:
-    name, secure = cookie_name(request.host, secure=request.secure), request.secure
-    response.del_cookie(name, path="/", httponly=True, samesite="Strict", secure=secure)
+    for name in cookie_names(request.host, secure=request.secure):
+        secure = name.startswith("__Host-")
+        response.del_cookie(name, path="/", httponly=True, samesite="Strict", secure=secure)
+
+
+def _is_public(origin: str, public: Sequence[PublicUrl]) -> bool:
+    """Whether the browser talks TLS to a proxy of ours."""
+    return any(url.is_secure and url.origin == origin.lower() for url in public)

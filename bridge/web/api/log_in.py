@@ -47,7 +47,7 @@ async def log_in(request: web.Request) -> web.Response:
         **({} if opened.key is None else {"key": opened.key}),
     }
     response = web.json_response(body, status=201)
-    cookies.give(response, request, opened.id)
+    cookies.give(response, request, opened.id, context.runtime.config.http.public_url)
     return response
 
 
