@@ -137,7 +137,8 @@ function consequence(now, list, time) {
 function resources(now) {
   const each = now.status.approvals.require === "each-resource" && now.decision === "approve";
   const own = now.status.vm.name;
-  const options = now.shown.resources.map((name) => h("option", { value: name, selected: each && sameVm(name, own) }, name, sameVm(name, own) ? " (this VM)" : ""));
+  const first = now.shown.resources.find((name) => sameVm(name, own)) ?? now.shown.approvals?.missing[0];
+  const options = now.shown.resources.map((name) => h("option", { value: name, selected: each && name === first }, name, sameVm(name, own) ? " (this VM)" : ""));
   return h(
     "div",
     { "data-key": "resources" },
