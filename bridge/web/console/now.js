@@ -59,8 +59,9 @@ function view(model) {
 function head(data, model) {
   const pending = data.cards.filter((one) => one.pending && !one.drill).length + data.left;
   const drills = data.cards.filter((one) => one.pending && one.drill).length;
-  const title = pending > 0 ? `${counted(pending, "event")} pending` : "Nothing is pending";
-  return h("div", { class: "page-head" }, h("div", {}, h("h1", {}, title, drills > 0 && h("span", { class: "muted" }, `, and ${counted(drills, "drill")}`)), h("p", {}, next(data.next, model))));
+  const title = pending > 0 ? `${counted(pending, "event")} pending` : drills > 0 ? "Only a drill is pending" : "Nothing is pending";
+  const also = pending > 0 && drills > 0 && h("span", { class: "muted" }, ", and a drill");
+  return h("div", { class: "page-head" }, h("div", {}, h("h1", {}, title, also), h("p", {}, next(data.next, model))));
 }
 
 /**

@@ -23,6 +23,8 @@ import { meaning, sameVm, vms } from "./words.js";
 /** @type {Ballot | null} */
 let ballot = null;
 
+/** How many of those who are missing are named after a vote. */
+const MOST_NAMES = 5;
 const VERBS = { approve: "Approve", hold: "Hold", release: "Release" };
 
 /**
@@ -164,12 +166,24 @@ async function send() {
   try {
     const { outcomes } = await api.vote({ eventId: now.shown.eventId, decision: now.decision, seen: now.shown.state, ...(resource && { resource }), ...(reason && { reason }) });
     now.stage = "done";
-    now.news = outcomes.map((one) => sentence(one)).join(" ");
+    now.news = [...outcomes.map((one) => sentence(one)), await remaining(now)].join(" ").trim();
   } catch (error) {
     now.stage = "reading";
     now.news = error instanceof Error ? error.message : String(error);
   }
   if (ballot === now && isOpen()) draw();
+}
+
+/**
+ * Who still has to approve.
+ * @param {Ballot} now
+ */
+async function remaining(now) {
+  if (now.decision !== "approve") return "";
+  const event = await api.event(now.shown.eventId).catch(() => null);
+  const missing = event?.pending && event.status === "Scheduled" ? (event.approvals?.missing ?? []) : [];
+  const more = missing.length > MOST_NAMES ? ` and ${missing.length - MOST_NAMES} others` : "";
+  return missing.length === 0 ? "" : `Still missing: ${missing.slice(0, MOST_NAMES).join(", ")}${more}.`;
 }
 
 /** @param {import("./shapes.js").Outcome} outcome */
