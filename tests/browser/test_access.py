@@ -63,12 +63,13 @@ async def test_without_tokens_everything_is_shown_and_nothing_can_be_approved(pa
         await expect(card).to_contain_text(
             "To vote here, add a token under http.tokens and log in."
         )
-        await expect(page.locator("#account")).to_contain_text("Read only")
         for place in ("#/", f"#/events/{event}", "#/health", "#/drill"):
             await console.open(place)
             await expect(page.locator("main h1, main h2").first).to_be_visible()
             buttons = await page.locator("main button").all_inner_texts()
             assert buttons == [], place
+        await page.get_by_role("button", name="Read only").click()
+        await expect(console.dialog).to_contain_text("scopes: [read, approve, operate]")
         assert await page.evaluate(VOTE, [base, event, {}]) == 403
         assert posts(at) == []
 

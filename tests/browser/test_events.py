@@ -77,7 +77,8 @@ async def test_the_dialog_names_every_vm_and_votes_for_this_one(page: Page, tmp_
         await expect(names).to_have_text(["vm-0this VM", "vm-2", "vm-1"])
         await expect(console.dialog).to_contain_text("releases all of these VMs together")
         await console.dialog.get_by_role("button", name="Approve").click()
-        await expect(console.dialog).to_contain_text("The vote is recorded.")
+        recorded = "The vote is recorded. Still missing: vm-2, vm-1."
+        await expect(console.dialog).to_contain_text(recorded)
         await page.keyboard.press("Escape")
         await expect(card).to_contain_text("2 approvals missing")
         await expect(card).to_contain_text("vm-0 by ops")
@@ -187,3 +188,16 @@ async def test_history_filters_and_tells_notice_approval_and_duration(page: Page
         await page.get_by_label("VM").fill("vm-9")
         await page.keyboard.press("Enter")
         await expect(page.get_by_text("Nothing matches these filters")).to_be_visible()
+
+
+async def test_of_many_events_the_most_urgent_have_cards(page: Page, tmp_path):
+    async with watched(tmp_path) as (at, base):
+        console = Console(page, base)
+        await console.log_in()
+        for number in range(30):
+            announce(at, f"event-{number}", type="Freeze", notice=f"{60 - number}m")
+        await expect(page.get_by_role("heading", level=1)).to_have_text("30 events pending")
+        await expect(page.get_by_role("article")).to_have_count(12)
+        await expect(page.get_by_text("18 less urgent events in the history.")).to_be_visible()
+        announce(at, "urgent", type="Preempt", notice="5m")
+        await expect(page.get_by_role("article").first).to_contain_text("Preempt of vm-0")

@@ -122,6 +122,25 @@ async def test_a_changed_file_is_shown_and_reloaded(page: Page, tmp_path):
         await expect(console.dialog).to_contain_text("The reload was rejected")
 
 
+async def test_a_refused_vote_is_listed_with_its_reason(page: Page, tmp_path):
+    async with watched(tmp_path) as (at, base):
+        console = Console(page, base)
+        await console.log_in()
+        event = announce(at, "late", started_for=None)
+        at.world.start("late")
+        await expect(console.card("Reboot of vm-0")).to_contain_text("Started")
+        await page.get_by_role("link", name="Health", exact=True).click()
+        await expect(page.get_by_text("No vote was refused")).to_be_visible()
+        headers = {"Authorization": "Bearer token-of-the-operators"}
+        vote = {"eventId": event}
+        answer = await page.request.post(f"{base}/api/v1/approvals", data=vote, headers=headers)
+        assert answer.status == 409
+        row = console.row("Refused votes", "ops")
+        await expect(row).to_contain_text("expired")
+        await row.get_by_role("link").click()
+        await expect(page.get_by_role("table", name="Refused votes")).to_contain_text("expired")
+
+
 async def test_a_drill_is_started_watched_and_reported_and_marked_everywhere(page: Page, tmp_path):
     async with watched(tmp_path) as (at, base):
         console = Console(page, base)

@@ -39,6 +39,11 @@ export const ACTIONS = {
     history.showMore();
     await desk.refresh();
   },
+  "read-only": () => {
+    const file = "http:\n  tokens:\n    - {name: ops, token: {file: /etc/scheduled-events-bridge/ops.token}, scopes: [read, approve, operate]}";
+    const body = [h("p", {}, "Anyone on this VM may read. To vote, replay or start a drill here, add a token to the configuration, and log in with it:"), h("pre", { class: "json", tabindex: "0" }, file), h("p", { class: "muted" }, "On the VM itself, ", h("code", {}, "seb approve"), " works without a token.")];
+    open({ title: "This console is read-only", body, wide: true, buttons: [deedButton("close", "first", "Close")] }, {});
+  },
   "log-in": (_, desk) => askForToken(desk.enter),
   "log-out": async (_, desk) => {
     await api.logOut();

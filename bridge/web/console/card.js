@@ -99,7 +99,7 @@ function ready(event, level) {
     {},
     h(level, { class: "section-title" }, verdict(event)),
     h("ul", { class: "card-list rows", tabindex: "0", "aria-label": "Votes" }, rows.length > 0 ? rows : h("li", { class: "muted" }, event.pending ? "Votes will appear here." : "Nobody voted.")),
-    h("p", { class: "foot muted" }, judged ? `${policy(judged.require)}.` : "\u00A0", judged?.dryRun && " Dry run: Azure is never told."),
+    h("p", { class: "foot muted" }, judged ? `${policy(judged.require)}.` : "\u00A0", judged?.dryRun && !event.drill && " Dry run: Azure is never told."),
   );
 }
 

@@ -14,9 +14,12 @@ export const page = { name: "health", title: "Health", load, view };
 
 /** How many dead letters are listed. */
 const MOST = 100;
+/** How many refused votes are listed. */
+const MOST_REFUSED = 20;
 
 async function load() {
-  return { letters: await api.deadLetters() };
+  const [letters, approvals] = await Promise.all([api.deadLetters(), api.approvals()]);
+  return { letters, refused: approvals.filter((one) => one.outcome === "refused").slice(0, MOST_REFUSED) };
 }
 
 /** @param {Model} model */
@@ -33,6 +36,7 @@ function view(model) {
     sinks(status, operates),
     letters(model.data?.letters ?? [], operates),
     approvalSources(status),
+    refusals(model.data?.refused ?? []),
   );
 }
 
@@ -151,6 +155,22 @@ function letters(all, operates) {
   const inside = rows.length > 0 ? table("Dead letters", ["Sink", "CloudEvent", "Reason", "#Attempts", "#Last attempt", ""], rows) : vacant("letter", "No dead letters", "A CloudEvent that a sink refuses for good appears here. You can look at it, send it again, or drop it.");
   const more = all.length > MOST ? h("p", { class: "more-row muted" }, `${counted(all.length - MOST, "more", "more")} in `, h("code", {}, "seb dead-letters list")) : "";
   return panel("Dead letters", inside, more);
+}
+
+/** @param {import("./shapes.js").Refusal[]} all */
+function refusals(all) {
+  const rows = all.map((one, at) => ({
+    key: `${one.at} ${at}`,
+    cells: [
+      h("b", { class: "break" }, one.approver ?? "unknown"),
+      badge("bad", one.reason),
+      h("span", { class: "clamp", title: one.detail }, one.detail ?? "–"),
+      one.eventId ? h("a", { href: eventHref(one.eventId), class: "mono small" }, one.eventId.slice(0, 13)) : "–",
+      h("span", {}, one.via, one.stray && h("span", { class: "muted" }, ", stray")),
+      moment(one.at),
+    ],
+  }));
+  return panel("Refused votes", rows.length > 0 ? table("Refused votes", ["Approver", "Reason", "Why", "Event", "Via", "#At"], rows) : vacant("user", "No vote was refused", "Votes that do not count appear here with the reason, strays too."));
 }
 
 /** @param {Status} status */

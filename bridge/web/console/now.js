@@ -11,9 +11,9 @@ import { counted, vms } from "./words.js";
 /** @typedef {import("./shapes.js").ScheduledEvent} ScheduledEvent */
 /** @typedef {import("./shapes.js").Model} Model */
 
-/** @typedef {{cards: (EventDetail | ScheduledEvent)[], lately: ScheduledEvent[], next: ScheduledEvent | null}} Loaded */
+/** @typedef {{cards: (EventDetail | ScheduledEvent)[], lately: ScheduledEvent[], left: number, next: ScheduledEvent | null}} Loaded */
 
-/** How many events are shown with their deliveries and votes. */
+/** How many events have a card. Of more than that, the most urgent ones do. */
 const MOST = 12;
 /** How many events that end while the page is open stay on it. */
 const MOST_ENDED = 3;
@@ -34,13 +34,13 @@ async function load() {
   const pending = new Set(events.map((one) => one.eventId));
   const ended = new Set(order.filter((id) => !pending.has(id)).slice(-MOST_ENDED));
   const kept = order.filter((id) => pending.has(id) || ended.has(id));
-  order = [...new Set([...kept, ...pending])];
-  const detailed = await Promise.all(order.slice(0, MOST).map((id) => api.event(id).catch(() => null)));
+  order = pending.size > MOST ? [...pending].slice(0, MOST) : [...new Set([...kept, ...pending])];
+  const detailed = await Promise.all(order.map((id) => api.event(id).catch(() => null)));
   const known = new Map(detailed.filter((one) => one !== null).map((one) => [one.eventId, one]));
   const all = new Map(events.map((one) => [one.eventId, one]));
   const cards = order.map((id) => known.get(id) ?? all.get(id)).filter((one) => one !== undefined);
   const lately = cards.length > 0 ? [] : (await api.events({ pending: "false", limit: "5" })).events;
-  return { cards, lately, next: events.find((one) => one.status === "Scheduled" && !one.drill) ?? events[0] ?? null };
+  return { cards, lately, left: Math.max(0, pending.size - cards.length), next: events.find((one) => one.status === "Scheduled" && !one.drill) ?? events[0] ?? null };
 }
 
 /** @param {Model} model */
@@ -49,7 +49,7 @@ function view(model) {
   const data = model.data;
   if (data === null) return h("div", { class: "page" }, h("div", { class: "page-head" }, h("div", {}, h("h1", {}, "Now"), h("p", {}, "Loading…"))));
   const cards = data.cards.length > 0 ? data.cards.map((one) => eventCard(one, model)) : [quiet(model), recent(data.lately, model)];
-  return h("div", { class: "page" }, head(data, model), h("div", { class: "cards" }, cards));
+  return h("div", { class: "page" }, head(data, model), h("div", { class: "cards" }, cards), data.left > 0 && h("p", { class: "muted" }, `${counted(data.left, "less urgent event")} in the `, h("a", { href: "#/history" }, "history"), "."));
 }
 
 /**
@@ -57,10 +57,11 @@ function view(model) {
  * @param {Model} model
  */
 function head(data, model) {
-  const pending = data.cards.filter((one) => one.pending && !one.drill).length;
+  const pending = data.cards.filter((one) => one.pending && !one.drill).length + data.left;
   const drills = data.cards.filter((one) => one.pending && one.drill).length;
-  const title = pending > 0 ? `${counted(pending, "event")} pending` : "Nothing is pending";
-  return h("div", { class: "page-head" }, h("div", {}, h("h1", {}, title, drills > 0 && h("span", { class: "muted" }, `, and ${counted(drills, "drill")}`)), h("p", {}, next(data.next, model))));
+  const title = pending > 0 ? `${counted(pending, "event")} pending` : drills > 0 ? "Only a drill is pending" : "Nothing is pending";
+  const also = pending > 0 && drills > 0 && h("span", { class: "muted" }, ", and a drill");
+  return h("div", { class: "page-head" }, h("div", {}, h("h1", {}, title, also), h("p", {}, next(data.next, model))));
 }
 
 /**

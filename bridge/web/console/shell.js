@@ -44,7 +44,7 @@ export function showAccount(session) {
   else if (caller.by === "session") {
     words.push(h("span", { class: "account-name", title: `Scopes: ${caller.scopes.join(", ")}` }, icon("user"), h("span", { class: "words" }, caller.name)), button("log-out", {}, "slim", "Log out"));
   } else if (caller.by === "none") {
-    words.push(h("span", { class: "badge", title: "Anyone on this VM may read. To vote here, add a token under http.tokens." }, "Read only"), access.tokens ? button("log-in", {}, "slim", "Log in") : null);
+    words.push(button("read-only", {}, "slim", "Read only"), access.tokens ? button("log-in", {}, "slim", "Log in") : null);
   } else words.push(h("span", { class: "account-name" }, icon("user"), h("span", { class: "words" }, caller.name)));
   show(byId("account"), ...words);
 }

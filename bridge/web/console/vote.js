@@ -23,6 +23,8 @@ import { meaning, sameVm, vms } from "./words.js";
 /** @type {Ballot | null} */
 let ballot = null;
 
+/** How many of those who are missing are named after a vote. */
+const MOST_NAMES = 5;
 const VERBS = { approve: "Approve", hold: "Hold", release: "Release" };
 
 /**
@@ -137,7 +139,8 @@ function consequence(now, list, time) {
 function resources(now) {
   const each = now.status.approvals.require === "each-resource" && now.decision === "approve";
   const own = now.status.vm.name;
-  const options = now.shown.resources.map((name) => h("option", { value: name, selected: each && sameVm(name, own) }, name, sameVm(name, own) ? " (this VM)" : ""));
+  const first = now.shown.resources.find((name) => sameVm(name, own)) ?? now.shown.approvals?.missing[0];
+  const options = now.shown.resources.map((name) => h("option", { value: name, selected: each && name === first }, name, sameVm(name, own) ? " (this VM)" : ""));
   return h(
     "div",
     { "data-key": "resources" },
@@ -163,12 +166,24 @@ async function send() {
   try {
     const { outcomes } = await api.vote({ eventId: now.shown.eventId, decision: now.decision, seen: now.shown.state, ...(resource && { resource }), ...(reason && { reason }) });
     now.stage = "done";
-    now.news = outcomes.map((one) => sentence(one)).join(" ");
+    now.news = [...outcomes.map((one) => sentence(one)), await remaining(now)].join(" ").trim();
   } catch (error) {
     now.stage = "reading";
     now.news = error instanceof Error ? error.message : String(error);
   }
   if (ballot === now && isOpen()) draw();
+}
+
+/**
+ * Who still has to approve.
+ * @param {Ballot} now
+ */
+async function remaining(now) {
+  if (now.decision !== "approve") return "";
+  const event = await api.event(now.shown.eventId).catch(() => null);
+  const missing = event?.pending && event.status === "Scheduled" ? (event.approvals?.missing ?? []) : [];
+  const more = missing.length > MOST_NAMES ? ` and ${missing.length - MOST_NAMES} others` : "";
+  return missing.length === 0 ? "" : `Still missing: ${missing.slice(0, MOST_NAMES).join(", ")}${more}.`;
 }
 
 /** @param {import("./shapes.js").Outcome} outcome */
