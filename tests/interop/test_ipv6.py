@@ -19,9 +19,9 @@ from support.kafka_admin import KafkaAdmin
 from support.kafka_broker import kafka_files
 from support.kafka_config import NodeConfig
 from support.kafka_node import Node
-from support.lifeline import held
 from support.kafka_reader import read_topic
 from support.lacking import lacking
+from support.lifeline import held
 from support.ports import free_ports
 from support.scripts import Unobtainable
 from support.until import until
