@@ -1,6 +1,7 @@
 """HTTP: webhooks to clients in Go, JavaScript and Python, their votes, and signatures in four languages."""
 
 import json
+from importlib.metadata import version
 from pathlib import Path
 
 import aiohttp
@@ -111,13 +112,13 @@ VERIFIERS = {
     "Go": foreign.go_version("github.com/standard-webhooks/standard-webhooks/libraries"),
     "Java": foreign.java_version("standardwebhooks"),
     "JavaScript": foreign.npm_version("standardwebhooks"),
-    "Python": "1.1.0",
+    "Python": version("standardwebhooks"),
 }
 
 
 async def test_signed_webhooks_are_verified_in_four_languages(tmp_path: Path, proves):
-    for name, version in VERIFIERS.items():
-        proves(GROUP, f"Standard Webhooks for {name}", version, "verifies webhooks")
+    for name, number in VERIFIERS.items():
+        proves(GROUP, f"Standard Webhooks for {name}", number, "verifies webhooks")
     async with receiving() as receiver:
         config, _ = configuration(tmp_path, {"structured": receiver.url}, secret=SECRET)
         async with stage(tmp_path, **config) as at:
