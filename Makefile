@@ -23,6 +23,10 @@ test-browser: $(READY) test-chromium  ## run the tests of the console in a real 
 screenshots: $(READY) test-chromium  ## take the pictures of the console in docs/images again
 	SEB_SCREENSHOTS=docs/images $(BIN)/pytest tests/browser/test_screenshots.py -p no:randomly
 
+test-interop: $(READY) test-servers  ## run the bridge against other people's clients and servers, and write the matrix
+	@scripts/interop-programs >/dev/null || echo "Continuing without the programs of tests/interop" >&2
+	COMPATIBILITY=write $(BIN)/pytest tests/interop -n 2 --dist worksteal
+
 check: $(READY)  ## ruff, mypy, the import contracts, and the console's JavaScript
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check

@@ -64,12 +64,13 @@ def _url(text: str) -> str:
     except ValueError:
         good = False
     else:
-        good = good and not (url.path or url.query or url.fragment or "@" in url.netloc)
+        good = good and not (url.query or url.fragment or "@" in url.netloc)
     if not good:
         raise argparse.ArgumentTypeError(
-            "must look like https://vm-1.example:17245, without a path or a password"
+            "must look like https://vm-1.example:17245 or https://proxy.example/seb, "
+            "without a password"
         )
-    return text
+    return text.rstrip("/")
 
 
 def talk(args: argparse.Namespace, conversation: Callable[[Ask], Coroutine[Any, Any, int]]) -> int:

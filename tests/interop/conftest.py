@@ -6,6 +6,7 @@ Other runs leave this folder out, unless you name it: setting up takes minutes t
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support import compatibility
@@ -34,8 +35,8 @@ def proves(record_property: Callable[[str, object], None]) -> Proves:
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     if report.when != "call" and report.passed:
         return
-    found = [value for name, value in report.user_properties if name == "interop"]
-    _seen.extend(Seen(*map(str, value), report.outcome) for value in found)  # type: ignore[call-overload]  # four words
+    found: list[Any] = [what for name, what in report.user_properties if name == "interop"]
+    _seen.extend(Seen._make([*what, report.outcome]) for what in found)
     if not report.passed:
         _other.append(report.nodeid)
 

@@ -1,6 +1,7 @@
 """HTTP: webhooks to clients in Go, JavaScript and Python, their votes, and signatures in four languages."""
 
 import json
+from importlib.metadata import version
 from pathlib import Path
 
 import aiohttp
@@ -13,7 +14,7 @@ from standardwebhooks import Webhook, WebhookVerificationError
 from support import foreign
 from support.bridge_process import announce, stage
 from support.foreign import Json, Language
-from support.foreign_events import about, approved, by_id, same, vote
+from support.foreign_events import about, approved, faithful, vote
 from support.ports import free_ports
 from support.until import until
 from support.webhook_receiver import Got, receiving
@@ -61,8 +62,7 @@ async def test_a_client_gets_our_webhooks_and_its_votes_count(
             events = {mode: announce(at, mode, started_for=None) for mode in MODES}
             for reader in readers.values():
                 read = await reader.until(about(events["structured"], "scheduled"))
-                await at.until(lambda read=read: read["id"] in by_id(tmp_path), "the file")
-                assert same(read, by_id(tmp_path)[read["id"]])
+                await faithful(at, read)
             await at.until_said("http.listening")
             for mode, event in events.items():
                 await foreign.ask(
@@ -88,7 +88,7 @@ async def test_the_python_sdk_reads_our_webhooks_and_its_votes_count(tmp_path: P
                 event = python_sdk.from_http(message, JSONFormat())
                 written = {**event.get_attributes(), "data": event.get_data()}
                 read = json.loads(json.dumps(written, default=lambda at: at.isoformat()))
-                assert same(read, by_id(tmp_path)[read["id"]])
+                await faithful(at, read)
             await at.until_said("http.listening")
             for mode, key in events.items():
                 said = json.loads(vote(key, approver="orders"))
@@ -112,13 +112,13 @@ VERIFIERS = {
     "Go": foreign.go_version("github.com/standard-webhooks/standard-webhooks/libraries"),
     "Java": foreign.java_version("standardwebhooks"),
     "JavaScript": foreign.npm_version("standardwebhooks"),
-    "Python": "1.1.0",
+    "Python": version("standardwebhooks"),
 }
 
 
 async def test_signed_webhooks_are_verified_in_four_languages(tmp_path: Path, proves):
-    for language, version in VERIFIERS.items():
-        proves(GROUP, f"Standard Webhooks for {language}", version, "verifies webhooks")
+    for name, number in VERIFIERS.items():
+        proves(GROUP, f"Standard Webhooks for {name}", number, "verifies webhooks")
     async with receiving() as receiver:
         config, _ = configuration(tmp_path, {"structured": receiver.url}, secret=SECRET)
         async with stage(tmp_path, **config) as at:
@@ -128,9 +128,10 @@ async def test_signed_webhooks_are_verified_in_four_languages(tmp_path: Path, pr
             assert await at.stop() == 0
     [got] = _scheduled(receiver.got)[:1]
     headers = {k.lower(): v for k, v in got.headers.items() if k.lower().startswith("webhook-")}
-    genuine = {"secret": SECRET, "headers": headers, "body": got.body.decode()}
+    genuine: Json = {"secret": SECRET, "headers": headers, "body": got.body.decode()}
     changed = {**genuine, "body": genuine["body"].replace("Reboot", "Freeze")}
-    for language in ("Go", "Java", "JavaScript"):
+    languages: tuple[Language, ...] = ("Go", "Java", "JavaScript")
+    for language in languages:
         answers = await foreign.ask(language, "verify", stdin=[genuine, changed])
         assert [answer["verified"] for answer in answers] == [True, False], language
     Webhook(SECRET).verify(got.body.decode(), headers)

@@ -6,6 +6,7 @@ import socket
 import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -154,8 +155,8 @@ async def test_everything_works_over_ipv6(tmp_path: Path, proves):
         async with stage(tmp_path, sinks=sinks, approvals={"from": votes}, http=http) as at:
             event = announce(at, "reboot", started_for=None)
             await at.start()
-            for name, got in heard.items():
-                await until(lambda got=got: event.encode() in b"".join(got), name, at.output)
+            for name in heard:
+                await until(partial(_heard, heard, name, event), name, at.output)
             await until(lambda: _in_kafka(broker, topic, event), "kafka", at.output)
             await at.until_said("http.listening")
             await at.until_said("approvals.connected")
@@ -171,6 +172,10 @@ async def test_everything_works_over_ipv6(tmp_path: Path, proves):
             await asyncio.to_thread(subprocess.run, [*command, *said], check=True, timeout=20)
             await approved(at, event)
             assert await at.stop() == 0
+
+
+def _heard(heard: dict[str, list[bytes]], name: str, event: str) -> bool:
+    return event.encode() in b"".join(heard[name])
 
 
 async def _in_kafka(broker: str, topic: str, event: str) -> bool:

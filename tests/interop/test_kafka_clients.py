@@ -9,7 +9,7 @@ from cloudevents.core.formats.json import JSONFormat
 from support import foreign
 from support.bridge_process import announce, stage
 from support.foreign import Json, Language
-from support.foreign_events import about, approved, by_id, same, vote
+from support.foreign_events import about, approved, by_id, faithful, same, vote
 from support.kafka_broker import Broker
 from support.kafka_reader import read_topic
 from support.kafka_stage import kafka_sink
@@ -62,7 +62,7 @@ async def test_a_client_reads_our_cloudevents_and_its_votes_count(
             ) as reader:
                 for event in events.values():
                     read = await reader.until(about(event, "scheduled"))
-                    assert same(read, by_id(tmp_path)[read["id"]])
+                    await faithful(at, read)
         for mode, event in events.items():
             await foreign.ask(language, "kafka-send", servers, votes, mode, vote(event))
             await approved(at, event)
@@ -93,7 +93,7 @@ async def test_the_python_sdk_reads_our_records(kafka: Broker, tmp_path: Path, p
             event = python_sdk.from_kafka(message, JSONFormat())
             written = {**event.get_attributes(), "data": event.get_data()}
             read = json.loads(json.dumps(written, default=lambda at: at.isoformat()))
-            assert same(read, by_id(tmp_path)[read["id"]])
+            same(read, by_id(tmp_path)[read["id"]])
 
 
 @pytest.mark.parametrize(

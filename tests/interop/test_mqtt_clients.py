@@ -10,7 +10,7 @@ from support import foreign
 from support.bridge_process import announce, stage
 from support.debian import ToolFailed, run_tool
 from support.foreign import Json, Language
-from support.foreign_events import approved, by_id, same, vote
+from support.foreign_events import approved, faithful, vote
 from support.mosquitto_clients import Address
 from support.mqtt_stage import mqtt_sink, new_root
 from support.ports import free_ports
@@ -61,7 +61,7 @@ async def loop(language: Language, broker: Address, folder: Path, root: str, **s
             }
             for _ in events:
                 read = await reader.until(lambda one: str(one.get("type")).endswith("scheduled.v1"))
-                assert same(read, by_id(folder)[read["id"]])
+                await faithful(at, read)
         await at.until_said("approvals.connected")
         for mode, event in events.items():
             sent = await foreign.ask(

@@ -21,19 +21,15 @@ class Seen(NamedTuple):
 def table(seen: Iterable[Seen]) -> str:
     """One table for each group; what several tests saw of the same direction is one line."""
     results: dict[tuple[str, ...], set[str]] = {}
-    for *what, result in seen:
-        results.setdefault(tuple(what), set()).add(result)
+    for one in seen:
+        results.setdefault(one[:4], set()).add(one.result)
     lines: list[str] = []
     for group in sorted({what[0] for what in results}):
-        lines += [
-            f"### {group}",
-            "",
-            "| software | version | direction | result |",
-            "|---|---|---|---|",
-        ]
-        for what in sorted(results):
+        lines += [f"### {group}", "", "| software | version | direction | result |"]
+        lines.append("|---|---|---|---|")
+        for what, outcomes in sorted(results.items()):
             if what[0] == group:
-                result = "fails" if "failed" in results[what] else "works"
+                result = "fails" if "failed" in outcomes else "works"
                 lines.append(f"| {' | '.join(what[1:])} | {result} |")
         lines.append("")
     return "\n".join(lines)

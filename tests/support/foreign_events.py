@@ -26,13 +26,18 @@ def about(event: str, kind: str) -> Callable[[Json], bool]:
     )
 
 
-def same(read: Json, written: Json) -> bool:
-    """Whether it is the same CloudEvent. In binary mode all attributes are text."""
+async def faithful(at: Stage, read: Json) -> None:
+    """Compare it with what the bridge recorded; the file may get it a moment later."""
+    await at.until(lambda: read["id"] in by_id(at.folder), "the CloudEvent in the file")
+    same(read, by_id(at.folder)[read["id"]])
+
+
+def same(read: Json, written: Json) -> None:
+    """Assert that it is the same CloudEvent. In binary mode all attributes are text."""
     one, other = _plain(read), _plain(written)
     if "datacontenttype" not in one:  # the JavaScript SDK leaves it out on MQTT
         del other["datacontenttype"]
     assert one == other, {name for name in {**one, **other} if one.get(name) != other.get(name)}
-    return True
 
 
 def _plain(event: Json) -> Json:

@@ -305,7 +305,7 @@ def test_wrong_usage_is_a_sentence_and_exit_2(capsys, words, sentence):
 
 
 @pytest.mark.parametrize(
-    "url", ["vm-1", "ftp://vm-1", "http://vm-1/x", "http://u:p@vm-1", "http://[", "http://vm-1:0"]
+    "url", ["vm-1", "ftp://vm-1", "http://vm-1/?x", "http://u:p@vm-1", "http://[", "http://vm-1:0"]
 )
 def test_a_url_is_only_the_address_of_a_bridge(capsys, key, url):
     with pytest.raises(SystemExit, match="2"):
