@@ -1,6 +1,7 @@
 """The compose file: by the schema of the Compose specification, and each service as far as it runs here."""
 
 import json
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -77,6 +78,16 @@ def test_our_commands_exist(compose):
     assert (given.port, given.scenario in shipped()) == (8081, True)
     given, _ = _chosen(compose["services"]["bridge"]["command"])
     assert str(given.config) == compose["services"]["bridge"]["environment"]["SEB_CONFIG"]
+
+
+def test_prometheus_accepts_its_configuration(compose, tmp_path):
+    if shutil.which("promtool") is None:
+        pytest.skip("there is no promtool here")
+    file = tmp_path / "prometheus.yml"
+    file.write_text(content(compose, "prometheus"))
+    command = ["promtool", "check", "config", "--syntax-only", str(file)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 async def test_mosquitto_starts_with_its_configuration(compose, tmp_path):

@@ -19,6 +19,7 @@ CONFIG = "/etc/scheduled-events-bridge/config.yaml"
 EVENTS = "/var/log/scheduled-events-bridge/events.jsonl"
 STATE = "/var/lib/scheduled-events-bridge"
 LATER_VERSION = "0.9.0"
+PYTHON = "python3,python3-venv,python3-pip,ca-certificates"
 
 
 def main() -> None:
@@ -30,6 +31,8 @@ def main() -> None:
         judge(now)
         for suite in suites:
             prove(Machine(suite, folder / suite), now, later)
+        [wheel] = now.parent.glob("*.whl")
+        prove_wheel(Machine("trixie", folder / "wheel", PYTHON), wheel)
 
 
 def packages(folder: Path) -> tuple[Path, Path]:
@@ -110,6 +113,31 @@ def prove(at: Machine, now: Path, later: Path) -> None:
     gone(at)
 
 
+def prove_wheel(at: Machine, wheel: Path) -> None:
+    """The same with the Python of the distribution; the libraries are beside the wheel."""
+    print("the wheel:", flush=True)
+    wheels = at.root / "tmp" / "wheels"
+    what = f"{wheel}[kafka,mqtt]"
+    pip = (sys.executable, "-m", "pip", "download", "--quiet", "--only-binary=:all:")
+    target = ("--python-version", "3.13", "--platform", "manylinux_2_28_x86_64")
+    older = ("--platform", "manylinux_2_17_x86_64", "--platform", "manylinux2014_x86_64")
+    pins = ("--constraint", ROOT / "constraints.txt", "--dest", wheels)
+    command(*pip, *target, *older, *pins, what)
+    at.step("libraries downloaded outside of the root")
+    at.must("python3", "-m", "venv", "/opt/bridge")
+    local = ("--quiet", "--no-index", "--find-links", "/tmp/wheels")
+    at.must("pip", "install", *local, f"/tmp/wheels/{wheel.name}[kafka,mqtt]")
+    at.step(f"pip install {wheel.name}")
+    at.must("useradd", "--system", "--user-group", USER)
+    at.path("/etc/scheduled-events-bridge").mkdir()
+    directories(at)
+    [port] = free_ports(1)
+    configure(at, port)
+    at.step("configuration of five lines, checked: " + at.must("seb", "check").split("\n")[0])
+    with at.running("seb", "simulate", "--port", port, "--scenario", "reboot", "--vm-name", "vm-0"):
+        first_day(at)
+
+
 def number(deb: Path) -> str:
     return deb.name.split("_")[1]
 
@@ -118,6 +146,11 @@ def installed(at: Machine) -> None:
     assert at.must("stat", "-c", "%a %U %G", CONFIG).split() == ["640", "root", USER]
     assert at.path("/lib/systemd/system/scheduled-events-bridge.service").exists()
     assert at.path("/usr/share/man/man1/seb.1.gz").exists()
+    directories(at)
+
+
+def directories(at: Machine) -> None:
+    """What systemd makes before it starts the service."""
     for name in ("lib", "log"):
         at.must("install", "-d", "-o", USER, "-g", USER, "-m", "700", f"/var/{name}/{USER}")
 

@@ -13,7 +13,11 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 USER = "scheduled-events-bridge"
 PATIENCE = 60.0
-ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LC_ALL": "C.UTF-8"}
+ENVIRONMENT = {
+    "PATH": "/opt/bridge/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "HOME": "/root",
+    "LC_ALL": "C.UTF-8",
+}
 
 
 def command(*words: object, env: dict[str, str] | None = None, cwd: Path | None = None) -> str:
@@ -48,11 +52,11 @@ def wait(condition: Callable[[], Any], what: str, explain: Callable[[], str] = s
 
 
 class Machine:
-    """A Debian of its own, without a kernel, systemd or any Python."""
+    """A Debian of its own, without a kernel or systemd, and with no more packages than asked for."""
 
-    def __init__(self, suite: str, folder: Path) -> None:
+    def __init__(self, suite: str, folder: Path, packages: str = "") -> None:
         self.suite, self.root = suite, folder
-        command(ROOT / "scripts" / "debian-root", suite, folder)
+        command(ROOT / "scripts" / "debian-root", suite, folder, packages)
         self.began = time.monotonic()
 
     def step(self, told: str) -> None:
