@@ -44,7 +44,7 @@ async def stream(ask: Ask, place: StreamAddress) -> AsyncGenerator[AsyncIterator
 
 
 async def _events(content: "StreamReader", place: StreamAddress) -> AsyncGenerator[dict[str, Any]]:
-    """Parse events. The first one, `open`, holds no CloudEvent, only where the stream begins."""
+    """Parse events. The first one, `connected`, only says where the stream begins."""
     given, size, kind = place.last, 0, ""
     data: list[str] = []
     async for line in _lines(content):
@@ -59,7 +59,7 @@ async def _events(content: "StreamReader", place: StreamAddress) -> AsyncGenerat
         elif name == "data":
             data.append(value)
         elif not line:
-            if data and kind != "open":
+            if data and kind != "connected":
                 yield _decoded("\n".join(data))
             place.last, data, size, kind = given, [], 0, ""
 

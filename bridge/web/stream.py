@@ -165,7 +165,7 @@ class _Open:
 
 
 async def _talk(one: _Open, cursor: "Cursor", streams: Streams) -> None:
-    opening = b"retry: 2000\nevent: open\n%bdata: {}\n\n" % cursor.opening
+    opening = b"retry: 2000\nevent: connected\n%bdata: {}\n\n" % cursor.opening
     await one.response.write(opening)
     while not streams.closed and one.goes_on:
         one.news.clear()

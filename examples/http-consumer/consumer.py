@@ -77,7 +77,7 @@ def stream(after: str) -> Iterator[tuple[str, bytes]]:
             name, _, value = line.strip().partition(b": ")
             key = value.decode() if name == b"id" else key
             kind = value if name == b"event" else kind if name else b""
-            if name == b"data" and kind != b"open":
+            if name == b"data" and kind != b"connected":
                 yield key, value
 
 

@@ -187,7 +187,7 @@ export async function follow(allowed, changed, news) {
   const take = (/** @type {import("./sse.js").Message} */ message) => {
     pause = FIRST_PAUSE;
     if (message.id) last = message.id;
-    if (message.event === "open") changed("open");
+    if (message.event === "connected") changed("open");
     else if (message.event !== "position") news();
   };
   for (;;) {
@@ -222,7 +222,7 @@ async function read(last, take) {
     const asked = { Accept: "text/event-stream", ...(last && { "Last-Event-ID": last }) };
     const response = await fetch("api/v1/stream?strays=true", { headers: headers(asked), signal: connection.signal });
     if (!response.ok || response.body === null) throw new Problem(response.status, "no stream");
-    take({ event: "open", id: "", data: "" });
+    take({ event: "connected", id: "", data: "" });
     for await (const message of messages(response.body, alive)) take(message);
   } finally {
     clearTimeout(timer);

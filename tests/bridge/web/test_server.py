@@ -110,7 +110,7 @@ async def test_stopping_ends_streams_in_order_and_does_not_wait_for_readers(tmp_
             answer = await session.get(f"http://{served.http}/api/v1/stream")
             reading = asyncio.create_task(answer.read())
             await asyncio.sleep(0)
-        assert await reading == b"retry: 2000\nevent: open\nid: 0\ndata: {}\n\n"
+        assert await reading == b"retry: 2000\nevent: connected\nid: 0\ndata: {}\n\n"
         assert time.monotonic() - began < 20
 
 

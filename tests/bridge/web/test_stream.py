@@ -44,7 +44,7 @@ class Reader:
             elif text:
                 name, _, value = text.partition(": ")
                 fields[name] = fields[name] + "\n" + value if name in fields else value
-            elif "data" in fields and fields.get("event") != "open":
+            elif "data" in fields and fields.get("event") != "connected":
                 return fields["id"], json.loads(fields["data"])
             else:
                 fields = {}
@@ -98,7 +98,7 @@ async def test_a_reader_that_received_nothing_can_still_resume(running, before):
     await record(running, *before)
     async with listening(running) as reader:
         greeting = [await reader.answer.content.readline() for _ in range(5)]
-    assert greeting[1] + greeting[3] + greeting[4] == b"event: open\ndata: {}\n\n"
+    assert greeting[1] + greeting[3] + greeting[4] == b"event: connected\ndata: {}\n\n"
     last = greeting[2].decode().removeprefix("id: ").strip()
     missed = await record(running, 3)
     async with listening(running, last=last) as reader:

@@ -137,8 +137,8 @@ const commands = {
     const source = new EventSource(url, {
       fetch: (where, init) => fetch(where, { ...init, headers: { ...init.headers, ...added } }),
     });
-    source.addEventListener("open", (event) => {
-      if (event.data !== undefined) show({ named: "open", id: event.lastEventId, data: event.data });
+    source.addEventListener("connected", (event) => {
+      if (event.data !== undefined) show({ named: "connected", id: event.lastEventId, data: event.data });
     });
     source.addEventListener("message", (event) => {
       show({ id: event.lastEventId, event: JSON.parse(event.data) });
