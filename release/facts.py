@@ -9,7 +9,7 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 NAME = "scheduled-events-bridge"
-EXTRAS = ("kafka", "mqtt", "template", "ed25519")
+EXTRAS = ("kafka", "mqtt", "template", "ed25519", "telemetry")
 """What a running bridge can use, whatever its configuration."""
 
 

@@ -64,7 +64,7 @@ async def killed_around_its_drop(folder: Path, number: int) -> None:
         assert set(rest) <= set(left)
         if first not in left:
             await at.until(lambda: first in audited(at), "the audit")
-        code, _ = await at.seb("dead-letters", "drop", "--sink", "right")
+        code, _ = await at.seb("dead-letters", "drop", "--sink", "right", "--yes")
         assert code == 0
         await at.until(lambda: set(audited(at)) >= {first, *rest}, "all audits")
         assert await letters(at) == []
