@@ -28,6 +28,10 @@ COMMANDS = {
         "list, replay or drop what a sink refused for good",
     ),
     "health": ("bridge.cli.commands.health", "exit with 0 if the bridge is alive, else with 1"),
+    "service": (
+        "bridge.cli.commands.service",
+        "install, start, stop or remove the Windows service",
+    ),
     "schema": ("bridge.cli.commands.schema", "print a JSON Schema or the AsyncAPI document"),
 }
 

@@ -5,8 +5,8 @@ Only this package, and `sinks.command.groups`, check which system they run on.
 
 import sys
 
-from bridge.platform.errors import AlreadyRunning
-from bridge.platform.systemd import notify, watchdog_interval
+from bridge.platform.errors import AlreadyRunning, ServiceError
+from bridge.platform.systemd import watchdog_interval
 
 if sys.platform == "win32":
     from bridge.platform.windows import (
@@ -16,8 +16,10 @@ if sys.platform == "win32":
         control_address,
         control_connector,
         default_state_dir,
+        dhcp_options,
         forbid_core_dumps,
         lock,
+        notify,
         open_files,
         open_to_others,
         peer_user,
@@ -42,6 +44,7 @@ else:
         boot_id,
         config_file,
         default_state_dir,
+        dhcp_options,
         forbid_core_dumps,
         lock,
         open_files,
@@ -54,15 +57,18 @@ else:
         signals,
         state_dirs,
     )
+    from bridge.platform.systemd import notify
 
 __all__ = [
     "AlreadyRunning",
+    "ServiceError",
     "boot_id",
     "check_group",
     "config_file",
     "control_address",
     "control_connector",
     "default_state_dir",
+    "dhcp_options",
     "forbid_core_dumps",
     "lock",
     "notify",
