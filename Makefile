@@ -1,6 +1,6 @@
 # Every target sets up what it needs. You need Python 3.11 or newer, make and a network.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check install bench soak model mutants fuzz image clean test-servers
+.PHONY: help demo test check install bench soak model mutants fuzz image clean test-servers test-windows
 
 BIN := .venv/bin
 READY := .venv/.ready
@@ -9,7 +9,7 @@ DOCKER ?= docker
 export PYTHON
 
 help:  ## print this list
-	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 22
 
 demo: $(READY)  ## show the whole loop on this machine; press Ctrl-C to stop
 	@$(BIN)/seb demo
@@ -41,6 +41,9 @@ mutants: $(READY) test-servers  ## break one promise at a time; each error must 
 
 fuzz: $(READY)  ## give hostile input to every reader, for MINUTES=10 in total
 	FUZZ_MINUTES=$(or $(MINUTES),10) $(BIN)/pytest -m fuzz -n 2 --dist load --timeout 0
+
+test-windows: $(READY) test-servers  ## run the tests for Windows, under Wine
+	@scripts/test-windows
 
 image:  ## build the container image
 	$(DOCKER) build --tag $(IMAGE) .

@@ -27,8 +27,7 @@ _LOCK_BYTE = 1024
 BOOT_KEY = r"SOFTWARE\scheduled-events-bridge"
 _PROFILES = r"SOFTWARE\Microsoft\Windows NT\CurrentVersion\ProfileList"
 _INTERFACES = r"SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\Interfaces"
-_MOST_PROFILES = r"SOFTWARE\Microsoft\Windows NT\CurrentVersion\ProfileList"
-_INTERFACES = 100
+_MOST_INTERFACES = 100
 
 
 def program_data() -> Path:

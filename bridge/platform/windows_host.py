@@ -2,6 +2,7 @@
 
 import logging
 import logging.handlers
+import os
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -20,7 +21,7 @@ _STOPPED, _START_PENDING, _STOP_PENDING, _RUNNING = 1, 2, 3, 4
 _STOP, _PARAMCHANGE, _PRESHUTDOWN = 0x1, 0x6, 0xF
 _ACCEPTED = 0x1 | 0x8 | 0x100  # the three above, as Windows numbers them here
 
-Report = Callable[..., object]
+StatusReport = Callable[..., object]
 """`report(state, wait_hint, exit_code, service_exit_code)` tells Windows how far we have come."""
 
 
@@ -47,12 +48,14 @@ def _service(main: Callable[[], int]) -> type:
             obey(control, self.ReportServiceStatus)
 
         def SvcRun(self) -> None:  # noqa: N802  pywin32's name
-            serve(main, self.ReportServiceStatus)
+            code = serve(main, self.ReportServiceStatus)
+            if code:  # else pywin32 would report once more, that all is well
+                os._exit(code)
 
     return Service
 
 
-def obey(control: int, report: Report) -> None:
+def obey(control: int, report: StatusReport) -> None:
     """Do what Windows asks: stop, stop before a shutdown, or reload."""
     if control in {_STOP, _PRESHUTDOWN}:
         report(_STOP_PENDING, _PENDING)
@@ -61,8 +64,8 @@ def obey(control: int, report: Report) -> None:
         CONTROLS.reload()
 
 
-def serve(main: Callable[[], int], report: Report) -> None:
-    """Run *main* from start to stop. Windows restarts what stops with an error."""
+def serve(main: Callable[[], int], report: StatusReport) -> int:
+    """Run *main* from start to stop; return its exit code. Windows restarts what stops with one."""
     report(_START_PENDING, _PENDING)
     ended = threading.Event()
 
@@ -80,9 +83,10 @@ def serve(main: Callable[[], int], report: Report) -> None:
         report(_STOPPED, 0, _SPECIFIC, code)
     else:
         report(_STOPPED)
+    return code
 
 
-def _pulse(report: Report, ended: threading.Event) -> None:
+def _pulse(report: StatusReport, ended: threading.Event) -> None:
     """Tell Windows that stopping goes on, for as long as the sinks drain."""
     while not ended.wait(_PULSE):
         report(_STOP_PENDING, _PENDING)
