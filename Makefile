@@ -1,6 +1,6 @@
 # Every target sets up what it needs. You need Python 3.11 or newer, make and a network.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-browser test-interop screenshots check install bench soak model mutants fuzz \
+.PHONY: help demo test test-browser test-interop test-windows screenshots check install bench soak model mutants fuzz \
 	image release clean test-servers test-chromium test-packages test-release test-image test-chart
 
 BIN := .venv/bin
@@ -52,6 +52,9 @@ mutants: $(READY) test-servers  ## break one promise at a time; each error must 
 
 fuzz: $(READY)  ## give hostile input to every reader, for MINUTES=10 in total
 	FUZZ_MINUTES=$(or $(MINUTES),10) $(BIN)/pytest -m fuzz -n 2 --dist load --timeout 0
+
+test-windows: $(READY) test-servers  ## run the tests for Windows, under Wine
+	@scripts/test-windows
 
 image:  ## build the container image with docker, podman or buildah; BASE= names its base
 	scripts/image

@@ -35,6 +35,10 @@ COMMANDS = {
         "have the bridge read its configuration again, and say what has changed",
     ),
     "health": ("bridge.cli.commands.health", "exit with 0 if the bridge is alive, else with 1"),
+    "service": (
+        "bridge.cli.commands.service",
+        "install, start, stop or remove the Windows service",
+    ),
     "keygen": ("bridge.cli.commands.keygen", "create a key with which an approver signs votes"),
     "completion": ("bridge.cli.commands.completion", "print the completion script of a shell"),
     "schema": ("bridge.cli.commands.schema", "print a JSON Schema, AsyncAPI or OpenAPI document"),

@@ -63,6 +63,12 @@ def setup(level: str | None = None, *, stream: TextIO | None = None) -> None:
     sys.excepthook = _crashed
 
 
+def add_handler(handler: logging.Handler, *, text: bool = False) -> None:
+    """Log to *handler* too: one JSON object for each record, or *text* for people."""
+    handler.setFormatter(_Text() if text else _Json())
+    logging.getLogger().addHandler(handler)
+
+
 def _know_less() -> None:
     """Do not collect what no line shows; the manual of `logging` recommends exactly this."""
     logging._srcfile = None  # noqa: SLF001  documented there

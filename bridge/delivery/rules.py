@@ -49,7 +49,7 @@ def planned_start(event: CloudEvent) -> float | None:
     due = _NOT_BEFORE.search(event.body)
     try:
         return datetime.fromisoformat(due[1].decode()).timestamp() if due and due[1] else None
-    except (ValueError, OverflowError):  # the disk damaged it
+    except (ValueError, OverflowError, OSError):  # the disk damaged it; Windows says OSError
         return None
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from bridge import platform
 from bridge.metadata.answers import Answer, SourceProblem
 from bridge.metadata.budget import Budget
 from bridge.metadata.client import Metadata
@@ -18,6 +19,7 @@ from bridge.metadata.leases import (
     ROUTES,
     dhclient_address,
     networkd_address,
+    registry_address,
     routes_to_host,
 )
 
@@ -99,6 +101,10 @@ def _candidates(remembered: str | None, root: Path) -> Iterator[Candidate]:
     yield Candidate(WELL_KNOWN, "well-known")
     for path, address in leased(root):
         yield from _at(address, f"lease {path}")
+    for interface, options in platform.dhcp_options():
+        host = registry_address(options, datetime.now(UTC))
+        if host is not None:
+            yield from _at(host, f"registry {interface}")
     if routes_to_host(_text(root / ROUTES)):
         yield from _at(_HOST, "route")
     yield from _at(_HOST, "constant")

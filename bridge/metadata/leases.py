@@ -1,6 +1,7 @@
 """Read Azure's host address (option 245) from DHCP leases, and from the kernel's routes; pure."""
 
 import re
+import struct
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from ipaddress import IPv4Address
@@ -20,6 +21,7 @@ _OPTION = re.compile(
     r"option\s+(?:unknown|option)-245\s+((?:[0-9A-Fa-f]{1,2}:){3}[0-9A-Fa-f]{1,2})"
 )
 _EXPIRE = re.compile(r"expire\s+(?:\d\s+)?(never|epoch\s+\d+|\d+/\d+/\d+\s+\d+:\d+:\d+)")
+_HEAD = struct.Struct("<5I")
 _HOST_IN_ROUTES = "10813FA8"  # 168.63.129.16, little-endian as the kernel prints it
 
 
@@ -36,6 +38,24 @@ def dhclient_address(text: str, now: datetime) -> IPv4Address | None:
         option = _OPTION.search(block)
         if option is not None and _valid(block, now):
             address = IPv4Address(bytes(int(part, 16) for part in option[1].split(":")))
+    return address
+
+
+def registry_address(data: bytes, now: datetime) -> IPv4Address | None:
+    """Option 245 of an interface in the registry of Windows, unless it has expired.
+
+    The value is a list of options. Each has five numbers of four bytes, little-endian: its code,
+    its class, its length, whether it is a vendor's, and when it expires in seconds since 1970. Its
+    data follows, filled up to a multiple of four bytes.
+    """
+    address, start = None, 0
+    while start + _HEAD.size <= len(data):
+        code, _, length, vendor, expires = _HEAD.unpack_from(data, start)
+        start += _HEAD.size
+        value = data[start : start + length]
+        if (code, length, vendor) == (245, 4, 0) and len(value) == 4 and expires > now.timestamp():
+            address = IPv4Address(value)
+        start += (length + 3) // 4 * 4
     return address
 
 

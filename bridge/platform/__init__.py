@@ -5,9 +5,8 @@ Only this package, and `sinks.command.groups`, check which system they run on.
 
 import sys
 
-from bridge.platform.errors import AlreadyRunning
-from bridge.platform.process import Usage, usage
-from bridge.platform.systemd import notify, watchdog_interval
+from bridge.platform.errors import AlreadyRunning, ServiceError
+from bridge.platform.systemd import watchdog_interval
 
 if sys.platform == "win32":
     from bridge.platform.windows import (
@@ -17,8 +16,10 @@ if sys.platform == "win32":
         control_address,
         control_connector,
         default_state_dir,
+        dhcp_options,
         forbid_core_dumps,
         lock,
+        notify,
         open_files,
         open_to_others,
         peer_user,
@@ -43,6 +44,7 @@ else:
         boot_id,
         config_file,
         default_state_dir,
+        dhcp_options,
         forbid_core_dumps,
         lock,
         open_files,
@@ -55,16 +57,18 @@ else:
         signals,
         state_dirs,
     )
+    from bridge.platform.systemd import notify
 
 __all__ = [
     "AlreadyRunning",
-    "Usage",
+    "ServiceError",
     "boot_id",
     "check_group",
     "config_file",
     "control_address",
     "control_connector",
     "default_state_dir",
+    "dhcp_options",
     "forbid_core_dumps",
     "lock",
     "notify",
@@ -79,6 +83,5 @@ __all__ = [
     "serve_control",
     "signals",
     "state_dirs",
-    "usage",
     "watchdog_interval",
 ]

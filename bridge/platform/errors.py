@@ -1,4 +1,4 @@
-"""One process per state directory: the error, and the lock file that names the process."""
+"""What goes wrong on every system: a second process in one state directory, and services."""
 
 from pathlib import Path
 
@@ -7,6 +7,10 @@ LOCK_FILE = "bridge.lock"
 
 class AlreadyRunning(Exception):
     """Another bridge uses this state directory."""
+
+
+class ServiceError(Exception):
+    """The service of the operating system cannot be changed, and why."""
 
 
 def refusal(state_dir: Path, pid: str) -> AlreadyRunning:

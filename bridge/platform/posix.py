@@ -142,6 +142,11 @@ def boot_id() -> str | None:
         return None
 
 
+def dhcp_options() -> list[tuple[str, bytes]]:
+    """Nothing: there is no registry, and leases are in files."""
+    return []
+
+
 @contextmanager
 def signals(stop: Callable[[], object], reload: Callable[[], object]) -> Generator[None]:
     """Call *stop* on the first SIGINT or SIGTERM, and *reload* on each SIGHUP, in the event loop.

@@ -1,17 +1,22 @@
-"""Windows, as `posix` and `control_socket`: ProgramData, a lock byte, a named pipe."""
+"""Windows, as `posix` and `control_socket`: ProgramData, a lock byte, the registry, a pipe."""
 
 import asyncio
 import hashlib
 import os
 import signal
+import threading
 import time
+import uuid
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bridge.platform import windows_rights as rights
 from bridge.platform.errors import LOCK_FILE, refusal
+from bridge.platform.windows_control import CONTROLS
 
 if TYPE_CHECKING:
     from aiohttp import BaseConnector
@@ -19,18 +24,36 @@ if TYPE_CHECKING:
 
 # Windows locks are mandatory: lock a byte that nobody reads, so that others can read the pid.
 _LOCK_BYTE = 1024
+BOOT_KEY = r"SOFTWARE\scheduled-events-bridge"
+_PROFILES = r"SOFTWARE\Microsoft\Windows NT\CurrentVersion\ProfileList"
+_INTERFACES = r"SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\Interfaces"
+_MOST_INTERFACES = 100
 
 
-def _program_data() -> Path:
-    return Path(os.environ.get("PROGRAMDATA", r"C:\ProgramData"), "scheduled-events-bridge")
+def program_data() -> Path:
+    """The directory of everything that is ours on this machine.
+
+    The registry says where, the same to every account. The variable is only its copy.
+    """
+    return Path(
+        _registered() or os.environ.get("PROGRAMDATA", r"C:\ProgramData"), "scheduled-events-bridge"
+    )
+
+
+def _registered() -> str | None:
+    with suppress(ImportError, OSError):
+        winreg: Any = import_module("winreg")
+        with winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, _PROFILES) as key:
+            return str(winreg.ExpandEnvironmentStrings(winreg.QueryValueEx(key, "ProgramData")[0]))
+    return None
 
 
 def config_file() -> Path:
-    return _program_data() / "config.yaml"
+    return program_data() / "config.yaml"
 
 
 def state_dirs() -> list[Path]:
-    return [_program_data() / "state"]
+    return [program_data() / "state"]
 
 
 def default_state_dir() -> Path:
@@ -38,8 +61,8 @@ def default_state_dir() -> Path:
 
 
 def private_directory(path: Path) -> Path:
-    """Create *path*; its permissions are inherited from the directory above."""
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    """Create *path* for its owner, the system and administrators; leave an existing one alone."""
+    rights.make_directory(path, rights.sddl(rights.entry(rights.user_sid())))
     return path
 
 
@@ -60,9 +83,11 @@ def runs_as(pid: int, user: int) -> bool:
 
 
 def open_to_others(path: Path) -> bool:
-    """Always False: modes mean nothing on Windows."""
-    del path
-    return False
+    """Whether all users of this machine have access to *path*."""
+    try:
+        return rights.open_to_everybody(rights.rights_of(str(path)))
+    except OSError:
+        return False
 
 
 @contextmanager
@@ -82,7 +107,45 @@ def lock(state_dir: Path) -> Generator[None]:
 
 
 def boot_id() -> str | None:
-    """The minute of the boot; not the second, because the clock may be corrected a little."""
+    """An id in a volatile key of the registry, which Windows forgets when it shuts down.
+
+    Who may not create that key gets the minute of the boot, as far as the clock knows it.
+    """
+    with suppress(OSError):
+        return _volatile_id()
+    return _boot_minute()
+
+
+def _volatile_id() -> str:
+    winreg: Any = import_module("winreg")
+    with winreg.CreateKey(winreg.HKEY_LOCAL_MACHINE, BOOT_KEY) as ours:
+        key = _volatile_key(winreg, ours)
+    with key:
+        with suppress(FileNotFoundError):
+            return str(winreg.QueryValueEx(key, "Id")[0])
+        made = str(uuid.uuid4())
+        winreg.SetValueEx(key, "Id", 0, winreg.REG_SZ, made)
+        return made
+
+
+def _volatile_key(winreg: Any, parent: Any) -> Any:
+    """Open or create the key `Boot`; `winreg` itself can only create keys that stay."""
+    ctypes: Any = import_module("ctypes")
+    advapi, handle = ctypes.WinDLL("advapi32"), ctypes.c_void_p()
+    code = advapi.RegCreateKeyExW(
+        ctypes.c_void_p(int(parent)), "Boot", 0, None, winreg.REG_OPTION_VOLATILE,
+        winreg.KEY_READ | winreg.KEY_WRITE, None, ctypes.byref(handle), None,
+    )  # fmt: skip
+    if code:
+        raise ctypes.WinError(code)
+    try:
+        return winreg.OpenKey(handle.value, "", 0, winreg.KEY_READ | winreg.KEY_WRITE)
+    finally:
+        advapi.RegCloseKey(handle)
+
+
+def _boot_minute() -> str | None:
+    """Not the second, because the clock may be corrected a little."""
     ctypes: Any = import_module("ctypes")
     try:
         ticks = ctypes.windll.kernel32.GetTickCount64
@@ -92,18 +155,49 @@ def boot_id() -> str | None:
     return f"boot-{round((time.time() - ticks() / 1000) / 60)}"
 
 
+def dhcp_options() -> list[tuple[str, bytes]]:
+    """The DHCP options of each network interface, as Windows keeps them in the registry."""
+    winreg: Any = import_module("winreg")
+    found: list[tuple[str, bytes]] = []
+    with suppress(OSError), winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, _INTERFACES) as interfaces:
+        for number in range(_MOST_INTERFACES):
+            name = winreg.EnumKey(interfaces, number)  # the last one raises OSError
+            with suppress(FileNotFoundError), winreg.OpenKey(interfaces, name) as interface:
+                value, kind = winreg.QueryValueEx(interface, "DhcpInterfaceOptions")
+                if kind == winreg.REG_BINARY and value:
+                    found.append((name, value))
+    return found
+
+
+def notify(state: str) -> bool:
+    """Tell the service manager *state*, such as `READY=1`, if this process is a service."""
+    return bool(CONTROLS.report(state))
+
+
 @contextmanager
 def signals(stop: Callable[[], object], reload: Callable[[], object]) -> Generator[None]:
-    """Call *stop* on the first Ctrl-C or Ctrl-Break; Windows has no signal for *reload*."""
-    del reload
-    loop = asyncio.get_running_loop()
+    """Call *stop* on the first Ctrl-C or Ctrl-Break, or when the service manager asks.
+
+    Only the service manager can ask for *reload*. A service does not run in the main thread, and
+    gets no signals.
+    """
+    soon = asyncio.get_running_loop().call_soon_threadsafe
+    with ExitStack() as stack:
+        stack.enter_context(CONTROLS.attached(partial(soon, stop), partial(soon, reload)))
+        if threading.current_thread() is threading.main_thread():
+            stack.enter_context(_console_signals(partial(soon, stop)))
+        yield
+
+
+@contextmanager
+def _console_signals(stop: Callable[[], object]) -> Generator[None]:
     numbers = [signal.SIGINT, getattr(signal, "SIGBREAK", signal.SIGTERM)]
     before = {number: signal.getsignal(number) for number in numbers}
 
     def stopping(*_: object) -> None:
         for number in numbers:
             signal.signal(number, signal.SIG_DFL)
-        loop.call_soon_threadsafe(stop)
+        stop()
 
     for number in numbers:
         signal.signal(number, stopping)
@@ -120,21 +214,18 @@ def control_address(state_dir: Path) -> str:
 
 
 def check_group(name: str) -> None:
-    raise ValueError(f"{name!r} cannot be used: on Windows the control pipe has no group")
+    """Raise ValueError when there is no such group."""
+    rights.group_sid(name)
 
 
 async def serve_control(
     runner: "AppRunner", address: str, group: str | None, make_site: object
 ) -> "BaseSite":
-    """Windows gives a new pipe to its owner, administrators and the system, and has no socket."""
-    del make_site
-    from aiohttp import web  # noqa: PLC0415  commands start faster without it
+    """As on POSIX, but a pipe has no socket and no file, so *make_site* is not needed."""
+    from bridge.platform.windows_pipe import serve_pipe  # noqa: PLC0415  only the bridge serves
 
-    if group is not None:
-        check_group(group)
-    site = web.NamedPipeSite(runner, address)
-    await site.start()
-    return site
+    del make_site
+    return await serve_pipe(runner, address, None if group is None else rights.group_sid(group))
 
 
 def control_connector(address: str) -> "BaseConnector":

@@ -2,10 +2,10 @@
 
 from aiohttp import web
 
-from bridge import platform
 from bridge.runtime.status import stuck
 from bridge.web.context import CONTEXT
 from bridge.web.health.metrics import Moment, families
+from bridge.web.health.process import usage
 from bridge.web.health.prometheus import CONTENT_TYPE, render
 
 routes = web.RouteTableDef()
@@ -40,7 +40,7 @@ async def metrics(request: web.Request) -> web.Response:
         tokens_refused=context.tokens_refused,
         certificates_refused=context.certificates_refused,
         streams=context.streams.count,
-        usage=platform.usage(),
+        usage=usage(),
     )
     text = render(families(context.runtime, readings, moment))
     return web.Response(body=text.encode(), headers={"Content-Type": CONTENT_TYPE})

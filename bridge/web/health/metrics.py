@@ -8,10 +8,10 @@ from bridge.approvals.publisher import DROPPED
 from bridge.core.cloudevent import TransitionKind
 from bridge.journal.cursors import Backlog
 from bridge.metadata import answers
-from bridge.platform import Usage
 from bridge.policy import votes
 from bridge.runtime.runtime import Runtime
 from bridge.runtime.status import SinkStatus, SourceStatus, Status
+from bridge.web.health.process import Usage
 from bridge.web.health.prometheus import Family
 
 _OUTCOMES: Mapping[str, tuple[str, ...]] = {

@@ -1,3 +1,4 @@
+import struct
 from datetime import UTC, datetime
 from ipaddress import IPv4Address
 from pathlib import Path
@@ -11,6 +12,7 @@ from bridge.metadata.leases import (
     NETWORKD,
     dhclient_address,
     networkd_address,
+    registry_address,
     routes_to_host,
 )
 
@@ -119,3 +121,28 @@ def test_no_text_raises(text):
     for address in (dhclient_address(text, NOW), networkd_address(text)):
         assert address is None or isinstance(address, IPv4Address)
     assert routes_to_host(text) in (True, False)
+
+
+def option(code: int, data: bytes, *, vendor: int = 0, expires: int = 2_000_000_000) -> bytes:
+    head = struct.pack("<5I", code, 0, len(data), vendor, expires)
+    return head + data + bytes(-len(data) % 4)
+
+
+HOST_BYTES = HOST.packed
+
+
+@pytest.mark.parametrize(
+    ("data", "found"),
+    [
+        (option(12, b"GIGABYTE-PC") + option(245, HOST_BYTES) + option(252, b""), True),
+        (option(245, HOST_BYTES, expires=1_000_000_000), False),
+        (option(245, HOST_BYTES, vendor=1), False),
+        (option(245, HOST_BYTES + b"1234"), False),
+        (option(245, HOST_BYTES)[:-1], False),
+        (option(3, HOST_BYTES), False),
+        (b"\xff" * 64, False),
+        (b"", False),
+    ],
+)
+def test_option_245_is_read_from_the_registry_of_windows(data, found):
+    assert registry_address(data, NOW) == (HOST if found else None)

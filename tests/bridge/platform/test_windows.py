@@ -1,9 +1,12 @@
-"""The Windows code, as far as other systems can test it."""
+"""Windows: what other systems can test of it, and the rest under Wine."""
 
+import asyncio
 import os
 import subprocess
 import sys
-import types
+import time
+import uuid
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +14,20 @@ import pytest
 
 from bridge import platform
 from bridge.platform import windows
+from bridge.platform.windows_control import CONTROLS
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX and its twin, on POSIX")
+elsewhere = pytest.mark.skipif(sys.platform == "win32", reason="how it looks from POSIX")
+on_windows = pytest.mark.skipif(sys.platform != "win32", reason="`make test-windows` runs it")
 
 
+@elsewhere
 def test_both_systems_have_the_same_names():
-    everywhere = {"AlreadyRunning", "Usage", "notify", "usage", "watchdog_interval"}
+    everywhere = {"AlreadyRunning", "ServiceError", "watchdog_interval"}
     shared = set(platform.__all__) - everywhere
     assert {name for name in shared if not hasattr(windows, name)} == set()
 
 
+@elsewhere
 def test_the_package_can_be_imported_where_posix_modules_are_missing():
     program = (
         "import sys\nfor name in ('fcntl', 'pwd', 'grp', 'resource'): sys.modules[name] = None\n"
@@ -29,6 +36,7 @@ def test_the_package_can_be_imported_where_posix_modules_are_missing():
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
+@elsewhere
 def test_windows_keeps_things_under_program_data(monkeypatch):
     monkeypatch.setenv("PROGRAMDATA", "/pd")
     assert windows.config_file() == Path("/pd/scheduled-events-bridge/config.yaml")
@@ -42,23 +50,49 @@ def test_a_windows_pipe_belongs_to_one_state_directory(tmp_path):
     assert one == windows.control_address(tmp_path / "a")
 
 
-def test_windows_refuses_a_control_group():
-    with pytest.raises(ValueError, match="on Windows the control pipe has no group"):
-        windows.check_group("ops")
+@on_windows
+def test_a_group_of_this_machine_may_be_named():
+    windows.check_group("Users")
+    with pytest.raises(ValueError, match="there is no group 'nobody here'"):
+        windows.check_group("nobody here")
 
 
-def test_windows_refuses_a_second_process_too(tmp_path, monkeypatch):
-    """With a lock that behaves as Windows documents its own: one byte, no waiting."""
-    fcntl = pytest.importorskip("fcntl")
-    msvcrt: Any = types.ModuleType("msvcrt")
-    msvcrt.LK_NBLCK = fcntl.LOCK_EX | fcntl.LOCK_NB
-    msvcrt.locking = lambda descriptor, kind, _: fcntl.flock(descriptor, kind)
-    monkeypatch.setitem(sys.modules, "msvcrt", msvcrt)
-    with (
-        windows.lock(tmp_path),
-        pytest.raises(platform.AlreadyRunning, match=rf"\(process {os.getpid()}\)"),
-        windows.lock(tmp_path),
-    ):
-        pass
+@on_windows
+def test_a_second_process_is_refused_with_the_id_of_the_first(tmp_path):
+    with windows.lock(tmp_path):
+        program = "import sys; from pathlib import Path; from bridge.platform import lock\n"
+        program += "with lock(Path(sys.argv[1])): print('both')"
+        words = [sys.executable, "-c", program, str(tmp_path)]
+        second = subprocess.run(words, check=False, capture_output=True, text=True)
+    assert f"(process {os.getpid()})" in second.stderr
     with windows.lock(tmp_path):
         pass
+
+
+@on_windows
+def test_the_boot_has_one_id_whatever_the_clock_says(monkeypatch):
+    before = windows.boot_id()
+    monkeypatch.setattr(time, "time", lambda: 0.0)
+    assert windows.boot_id() == before
+    assert uuid.UUID(str(before))
+
+
+@on_windows
+def test_the_options_of_an_interface_are_in_the_registry():
+    winreg: Any = import_module("winreg")
+    path = rf"{windows._INTERFACES}\{{{uuid.uuid4()}}}"
+    with winreg.CreateKey(winreg.HKEY_LOCAL_MACHINE, path) as key:
+        winreg.SetValueEx(key, "DhcpInterfaceOptions", 0, winreg.REG_BINARY, b"here")
+    try:
+        assert (path.rpartition("\\")[2], b"here") in windows.dhcp_options()
+    finally:
+        winreg.DeleteKey(winreg.HKEY_LOCAL_MACHINE, path)
+
+
+@on_windows
+async def test_what_the_service_manager_asks_reaches_the_loop_from_its_thread():
+    stop, again = asyncio.Event(), asyncio.Event()
+    with windows.signals(stop.set, again.set):
+        await asyncio.to_thread(CONTROLS.reload)
+        await asyncio.wait_for(again.wait(), 30)
+        assert not stop.is_set()

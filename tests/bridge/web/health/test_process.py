@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.platform.process import usage
+from bridge.web.health.process import usage
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
@@ -21,7 +21,7 @@ def test_an_open_file_and_used_memory_are_seen(tmp_path):
 
 
 def test_a_system_without_proc_reports_the_cpu_time_alone(monkeypatch, tmp_path):
-    monkeypatch.setattr("bridge.platform.process.PROCESS", Path(tmp_path))
+    monkeypatch.setattr("bridge.web.health.process.PROCESS", Path(tmp_path))
     found = usage()
     assert found.cpu > 0
     assert (found.memory, found.files) == (None, None)
