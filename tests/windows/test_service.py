@@ -41,7 +41,7 @@ class Service:
         (self.wine.data / "config.yaml").write_text(json.dumps(self.config))
 
     def announce(self, name: str) -> str:
-        usual = {"type": "Reboot", "notice": "15m", "started_for": "1s"}
+        usual: dict[str, Any] = {"type": "Reboot", "notice": "15m", "started_for": "1s"}
         return self.simulator.world.create(name=name, **usual).event.key
 
     def written(self) -> list[dict[str, Any]]:
