@@ -1,6 +1,7 @@
 """What the process of the Windows service reports, to whom, and where it logs."""
 
 import logging
+from typing import Any
 
 import pytest
 
@@ -64,6 +65,29 @@ def test_changed_parameters_are_a_reload(controls):
     with controls.attached(lambda: heard.append("stop"), lambda: heard.append("reload")):
         windows_host.obey(0x6, lambda *_: None)
     assert heard == ["reload"]
+
+
+def test_warnings_and_errors_go_to_the_event_log(monkeypatch):
+    told: list[tuple[str, int, list[str]]] = []
+
+    class Pywin32:
+        error = OSError
+
+        @staticmethod
+        def ReportEvent(source: str, _: int, **said: Any) -> None:  # noqa: N802  its name there
+            told.append((source, said["eventType"], said["strings"]))
+            raise OSError("the event log is full")
+
+    monkeypatch.setattr(windows_host, "pywin32", lambda _: Pywin32)
+    log = logging.getLogger("seb-test-event-log")
+    log.propagate = False
+    log.addHandler(windows_host.EventLog())
+    log.setLevel(logging.INFO)
+    log.info("quiet")
+    log.warning("careful")
+    log.error("broken")
+    name = "scheduled-events-bridge"
+    assert told == [(name, 2, ["careful"]), (name, 1, ["broken"])]
 
 
 def test_a_log_that_somebody_reads_is_not_rotated_but_goes_on(tmp_path, monkeypatch):
