@@ -39,18 +39,25 @@ class LineFile:
 
     def prepare(self) -> None:
         """Create the file if it is missing, and cut off a line that a crash left unfinished."""
-        with self._opened(self.path.resolve()):
+        with self._opened(self._target()):
             pass
 
     def append(self, lines: bytes) -> None:
         """Append whole lines: all of them, or none and an OSError."""
-        path = self.path.resolve()
+        path = self._target()
         with self._opened(path) as descriptor:
             due = self._due(os.fstat(descriptor), len(lines))
         if due:
             self._rotate(path)  # closed by now: Windows does not rename an open file
         with self._opened(path) as descriptor:
             self._write(descriptor, lines)
+
+    def _target(self) -> Path:
+        """The file itself, behind symbolic links; Windows cannot follow every long path."""
+        try:
+            return self.path.resolve()
+        except OSError:
+            return self.path
 
     def inspect(self) -> bool:
         """Whether the file exists. Raises as `append` would, and changes nothing."""

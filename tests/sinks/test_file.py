@@ -4,7 +4,6 @@ import asyncio
 import errno
 import json
 import os
-import resource
 import stat
 import threading
 import time
@@ -298,6 +297,7 @@ async def test_a_file_that_may_not_be_written_is_named(path):
 @pytest.fixture
 def room(path):
     """A real limit of the system, at which a write stops halfway as on a full disk."""
+    resource = pytest.importorskip("resource", reason="Windows has no such limit")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
 
     def leave(size):
