@@ -213,7 +213,8 @@ def unchanged(
     """Whether *vote* repeats a vote that still counts; *cast* are all votes on the event."""
     if vote.decision != standing.decision or lapsed(standing, event):
         return False
-    if any(one.at > standing.at for one in _holding(standing.approver, cast)):
+    since = (one for one in _holding(standing.approver, cast) if one.at > standing.at)
+    if vote.decision != "approve" and any(since):
         return False  # a release for all VMs may have ended this hold, or a hold followed this one
     if vote.verified and not standing.verified:
         return False
