@@ -15,7 +15,7 @@ demo: $(READY)  ## show the whole loop on this machine; press Ctrl-C to stop
 	@$(BIN)/seb demo
 
 test: $(READY) test-servers  ## run all tests
-	$(BIN)/pytest -n 3 --dist worksteal --ignore tests/browser
+	$(BIN)/pytest -n 3 --dist worksteal --ignore tests/browser --ignore tests/interop --ignore tests/windows
 
 test-browser: $(READY) test-chromium  ## run the tests of the console in a real browser
 	$(BIN)/pytest tests/browser -n 2 --dist worksteal
