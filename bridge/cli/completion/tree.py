@@ -47,8 +47,9 @@ def tree(parser: Parser, path: Sequence[str] = (), about: str = "") -> Command:
         about=about,
         options=tuple(_option(one) for one in actions if one.option_strings),
         acts=tuple(
-            tree(below, (*path, name), _plain(helps.get(name, "")))
+            tree(below, (*path, name), _plain(helps[name]))
             for name, below in parser.acts.items()
+            if helps.get(name)  # what no person types has no help
         ),
         value=_value(positional) if positional else None,
         choices=_choices(positional) if positional else (),
