@@ -46,10 +46,9 @@ def _completions(bundle: Path, share: Path) -> None:
     """Completion for each shell, as the command prints it."""
     for shell, place in COMPLETIONS.items():
         command = [str(bundle / "bin" / "seb"), "completion", shell]
-        done = subprocess.run(command, check=False, capture_output=True, text=True)
-        if done.returncode == 0:
-            (share / place).parent.mkdir(parents=True)
-            (share / place).write_text(done.stdout)
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+        (share / place).parent.mkdir(parents=True)
+        (share / place).write_text(done.stdout)
 
 
 def _settle_modes(folder: Path) -> None:
