@@ -36,7 +36,7 @@ def functions(path: Path) -> Iterator[tuple[str, int]]:
 
 def run(program: str) -> str:
     command = [sys.executable, "-c", program]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=25)
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=55)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -52,7 +52,7 @@ async def test_a_poll_its_cloudevents_and_their_deliveries_are_one_trace(tmp_pat
     assert {one.parent_span_id for one in steps[2:]} == {record.span_id}
     assert {plain(one.attributes)["seb.sink"] for one in steps[2:]} == {"left", "right"}
     begins = [one.start_time_unix_nano for one in steps]
-    assert begins == sorted(begins)
+    assert begins[0] <= begins[1] <= min(begins[2:])
     assert got.resource["host.name"] == "vm-0"
 
 
