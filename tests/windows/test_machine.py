@@ -13,6 +13,7 @@ option = struct.pack("<5I", 245, 0, 4, 0, int(time.time()) + 3600) + bytes([169,
 with winreg.CreateKey(winreg.HKEY_LOCAL_MACHINE, path) as key:
     winreg.SetValueEx(key, "DhcpInterfaceOptions", 0, winreg.REG_BINARY, option)
 print(*candidates(), sep="\\n")
+winreg.DeleteKey(winreg.HKEY_LOCAL_MACHINE, path)
 """
 
 
