@@ -58,8 +58,12 @@ if ($Remove) {
 }
 
 if (Test-Path (Join-Path $Target 'python\python.exe')) { Remove-Bridge }
-New-Item -ItemType Directory -Force -Path $Target | Out-Null
-Copy-Item -Recurse -Force -Path (Join-Path $PSScriptRoot '*') -Destination $Target
+if ($PSScriptRoot -ne $Target) {
+    # Without the modules of the version before.
+    if (Test-Path $Target) { Remove-Item -Recurse -Force $Target }
+    New-Item -ItemType Directory -Path $Target | Out-Null
+    Copy-Item -Recurse -Path (Join-Path $PSScriptRoot '*') -Destination $Target
+}
 & (Join-Path $Target 'python\python.exe') -I -m compileall -q (Join-Path $Target 'python\Lib') | Out-Null
 
 New-DataFolder

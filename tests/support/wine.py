@@ -62,14 +62,14 @@ class Wine:
         if self._anchor is not None:
             self._anchor.communicate(timeout=PATIENCE)
 
-    async def run(self, *words: str) -> tuple[int, str]:
+    async def run(self, *words: str, patience: float = PATIENCE) -> tuple[int, str]:
         """The exit code and the output of a Python program."""
         process = await asyncio.create_subprocess_exec(
             "wine", self.python, *words, env=self.environment, stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
         )  # fmt: skip
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(patience):
                 said, _ = await process.communicate()
         finally:
             if process.returncode is None:

@@ -52,6 +52,7 @@ async def test_the_modules_work_on_windows(wine: Wine, monkeypatch: pytest.Monke
     code, said = await wine.run(
         "-P", "-m", "pytest", *CHOSEN, *left, "-q", "-p", "no:cacheprovider", "--tb=short",
         "-o", "addopts=--import-mode=importlib", "--timeout", "240",
+        patience=540,
     )  # fmt: skip
     print(said[-20_000:])
     assert code == 0, said[-20_000:]
