@@ -56,7 +56,7 @@ def test_repeating_a_valid_vote_changes_nothing():
     assert unchanged(again, cast(), EVENT, EACH.hold_timeout)
     assert not unchanged(replace(again, decision="hold"), cast(), EVENT, EACH.hold_timeout)
     assert not unchanged(again, cast(), replace(EVENT, event_type="Redeploy"), EACH.hold_timeout)
-    release = replace(cast(), decision="release", resource=None, at=NOON + SECOND)
+    release = replace(cast(), decision="release", resource="", at=NOON + SECOND)
     later = replace(again, at=NOON + 2 * SECOND)
     assert unchanged(later, cast(), EVENT, EACH.hold_timeout, [release])
 
