@@ -165,6 +165,19 @@ async def test_a_refused_vote_is_listed_with_its_reason(page: Page, tmp_path):
         await expect(page.get_by_role("table", name="Refused votes")).to_contain_text("expired")
 
 
+async def test_a_vote_that_is_refused_is_an_error_in_the_dialog(page: Page, tmp_path):
+    approvals = {"allow": [{"approver": "somebody-else"}]}
+    async with watched(tmp_path, approvals=approvals) as (at, base):
+        console = Console(page, base)
+        await console.log_in()
+        announce(at, "unlisted")
+        card = console.card("Reboot of vm-0")
+        await card.get_by_role("button", name="Approve…").click()
+        await console.dialog.get_by_role("button", name="Approve", exact=True).click()
+        news = page.locator("#dialog-news.bad")
+        await expect(news).to_contain_text("ops is not in approvals.allow")
+
+
 async def test_a_drill_is_started_watched_and_reported_and_marked_everywhere(page: Page, tmp_path):
     async with watched(tmp_path) as (at, base):
         console = Console(page, base)

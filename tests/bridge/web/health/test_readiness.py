@@ -155,7 +155,9 @@ async def test_a_journal_that_was_set_aside_is_noted_until_the_next_start(tmp_pa
             assert note.why.startswith("a journal was set aside as journal.db.corrupt-")
             assert " (file is not a database); local votes and holds" in note.why
         async with restarted(simulator, path) as bridge:
-            assert "journal" not in [one.what for one in WebContext(bridge.runtime).readiness().notes]
+            assert "journal" not in [
+                one.what for one in WebContext(bridge.runtime).readiness().notes
+            ]
 
 
 def test_a_loop_that_polls_is_alive_and_a_stuck_one_is_not():
