@@ -6,11 +6,12 @@ from typing import Any
 
 from bridge.cli.ids import shortened
 from bridge.cli.text import age, countdown, names, pairs, printable, span, table, wrapped
+from bridge.cli.voting.progress import progress
 from bridge.common.fields import write_duration
 from bridge.runtime.runbook import link
 
 _Json = Mapping[str, Any]
-_EVENTS = ("PENDING", "TYPE", "STATUS", "STARTS IN", "THIS VM", "VMS")
+_EVENTS = ("PENDING", "TYPE", "STATUS", "STARTS IN", "APPROVALS", "THIS VM", "VMS")
 _SINKS = ("SINK", "TYPE", "STATE", "SINCE", "WAITING", "OLDEST", "DELIVERED", "DEAD", "WHY")
 _SOURCES = ("APPROVALS FROM", "TYPE", "STATE", "HEARD", "RECEIVED", "LAG", "WHY")
 _MOST_EVENTS = 5
@@ -131,6 +132,7 @@ def _pending(events: Sequence[_Json], now: datetime, width: int | None) -> str:
             event["eventType"],
             f"{event['status']}{' (drill)' if event['drill'] else ''}",
             _left(event, now),
+            progress(event),
             {True: "yes", False: "no"}.get(event["affected"], "unknown"),
             names(event["resources"], 1 if width else 3),
         )

@@ -8,10 +8,9 @@ from typing import Literal
 from bridge.core.model import STARTED, ScheduledEvent
 from bridge.policy.allow import Allow, Coverage, denied, speaks_for_all
 from bridge.policy.auto import Auto, chosen
-from bridge.policy.require import Approvers, Require, Tally, Times, seat, tally, uncounted
+from bridge.policy.require import Require, Tally, Times, seat, tally, uncounted, with_remedy
 from bridge.policy.votes import (
     AUTO,
-    CONTROL,
     SINK,
     Announced,
     Given,
@@ -68,19 +67,8 @@ def objection(given: Given, vote: Vote, event: ScheduledEvent, rules: Rules) -> 
     if is_reserved(vote.approver) and vote.via not in {AUTO, SINK}:
         return Refusal("unauthorized", f"{vote.approver} is a name of the bridge's own votes")
     if (refusal := denied(rules.allow, vote, event)) is not None:
-        return Refusal(refusal.reason, f"{refusal.detail}{_remedy(vote, rules)}")
+        return with_remedy(refusal, vote, rules.allow, rules.require)
     return _too_late(vote, event, rules) or _for_nothing(vote, event, rules)
-
-
-def _remedy(vote: Vote, rules: Rules) -> str:
-    """Tell users of the control socket how to get access: they are the operators."""
-    if vote.via != CONTROL or any(rule.approver == vote.approver for rule in rules.allow):
-        return ""
-    required = rules.require.approvers if isinstance(rules.require, Approvers) else ()
-    if required and vote.decision == "approve" and vote.approver not in required:
-        who = " and ".join(required)
-        return f", and approvals.require counts {who} only: sign the vote as one of them"
-    return f"; add {{approver: {vote.approver}, via: control}} to it, or sign the vote"
 
 
 def _too_late(vote: Vote, event: ScheduledEvent, rules: Rules) -> Refusal | None:

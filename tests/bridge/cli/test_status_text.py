@@ -47,6 +47,10 @@ EVENT = {
     "eventId": "602D9444-D2CD-49C7-8624-8643E7171297", "eventType": "Reboot", "drill": True,
     "status": "Scheduled", "notBefore": "2026-11-15T12:12:03Z", "affected": True,
     "resources": ["vm-0", "vm-1"],
+    "approvals": {
+        "require": "each-resource", "dryRun": False, "satisfied": False, "have": ["vm-0"],
+        "missing": ["vm-1"], "holds": [], "grant": None,
+    },
 }  # fmt: skip
 
 
@@ -73,7 +77,7 @@ def test_a_healthy_bridge_fits_one_screen():
         "clock    0.2s behind Azure's",
         "journal  writable; 144 KiB of 256 MiB; /x/journal.db",
         "config   /etc/seb.yaml; loaded 10m ago; the same as the file",
-        "602D9444  Reboot  Scheduled (drill)  12m 03s    yes      vm-0 +1",
+        "602D9444  Reboot  Scheduled (drill)  12m 03s    1 of 2     yes      vm-0 +1",
     ):
         assert said in lines
     assert "What to do" not in text
