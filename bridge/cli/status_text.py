@@ -6,22 +6,19 @@ from typing import Any
 
 from bridge.cli.ids import shortened
 from bridge.cli.text import age, countdown, names, pairs, printable, span, table, wrapped
+from bridge.cli.voting.progress import progress
 from bridge.common.fields import write_duration
+from bridge.runtime.runbook import link
 
 _Json = Mapping[str, Any]
-_EVENTS = ("PENDING", "TYPE", "STATUS", "STARTS IN", "THIS VM", "VMS")
+_EVENTS = ("PENDING", "TYPE", "STATUS", "STARTS IN", "APPROVALS", "THIS VM", "VMS")
 _SINKS = ("SINK", "TYPE", "STATE", "SINCE", "WAITING", "OLDEST", "DELIVERED", "DEAD", "WHY")
 _SOURCES = ("APPROVALS FROM", "TYPE", "STATE", "HEARD", "RECEIVED", "LAG", "WHY")
 _MOST_EVENTS = 5
-_RUNBOOK = "docs/runbook.md"
-_SECTIONS = {
-    "source": "the-metadata-service-does-not-answer",
-    "journal": "the-journal-cannot-be-written",
-    "clock": "the-clock-is-wrong",
-    "sink": "a-sink-is-unavailable",
-    "approvals": "no-votes-arrive",
-}
-_RED, _GREEN, _PLAIN, _END = "\x1b[1;31m", "\x1b[1;32m", "\x1b[0m", "\n"
+_HAS_PLACE = frozenset({"source", "journal", "clock", "sink", "approvals"})
+"""Parts whose notes are shown with the part."""
+_RED, _YELLOW, _GREEN = "\x1b[1;31m", "\x1b[1;33m", "\x1b[1;32m"
+_PLAIN, _END = "\x1b[0m", "\n"
 
 
 def told(status: _Json, events: Sequence[_Json], width: int | None = None) -> str:
@@ -42,11 +39,18 @@ def _verdict(status: _Json, width: int | None) -> str:
     """The first line is all that most readers need; it has the color of the answer."""
     found = status["readiness"]
     why = ", ".join(one["what"] for one in found["reasons"])
-    said = "ready" if found["ready"] else f"NOT READY: {why}"
+    but = ", but the metadata service does not answer" if _is_failing(status) else ""
+    said = f"ready{but}" if found["ready"] else f"NOT READY: {why}"
     text = wrapped(printable(f"The bridge on {_vm(status['vm'])} is {said}."), width)
     if width is None:
         return text
-    return f"{_GREEN if found['ready'] else _RED}{text.removesuffix(_END)}{_PLAIN}{_END}"
+    paint = _RED if not found["ready"] else _YELLOW if but else _GREEN
+    return f"{paint}{text.removesuffix(_END)}{_PLAIN}{_END}"
+
+
+def _is_failing(status: _Json) -> bool:
+    """Whether the source gives no usable answer; the bridge is ready until its last one is old."""
+    return status["source"]["state"] in {"failing", "degraded"}
 
 
 def _vm(vm: _Json) -> str:
@@ -59,11 +63,11 @@ def _facts(status: _Json, now: datetime) -> Iterator[tuple[str, str]]:
     yield "bridge", f"version {status['version']}, running for {age(status['startedAt'], now)}"
     yield "source", _source(status["source"])
     yield "clock", _clock(status["source"])
-    yield "journal", _journal(status["journal"])
+    yield "journal", _journal(status)
     yield "config", _configuration(status["configuration"], now)
     yield "policy", _approvals(status)
     for note in status["readiness"]["notes"]:
-        if note["what"].split()[0] not in _SECTIONS:
+        if note["what"].split()[0] not in _HAS_PLACE:
             yield note["what"], note["why"]
 
 
@@ -86,11 +90,12 @@ def _clock(source: _Json) -> str:
     return f"{abs(skew):.1f}s {how} Azure's{wrong}"
 
 
-def _journal(journal: _Json) -> str:
+def _journal(status: _Json) -> str:
+    journal = status["journal"]
     state = "writable" if journal["writable"] else f"CANNOT BE WRITTEN ({journal['trouble']})"
-    lost = f"; {journal['lost']} deliveries lost since the start" if journal["lost"] else ""
     used = f"{_size(journal['bytes'])} of {_size(journal['maxBytes'])}"
-    return f"{state}; {used}{lost}; {journal['path']}"
+    lost = (one["why"] for one in status["readiness"]["notes"] if one["what"] == "journal")
+    return "; ".join((state, used, journal["path"], *lost))
 
 
 def _size(count: int) -> str:
@@ -127,6 +132,7 @@ def _pending(events: Sequence[_Json], now: datetime, width: int | None) -> str:
             event["eventType"],
             f"{event['status']}{' (drill)' if event['drill'] else ''}",
             _left(event, now),
+            progress(event),
             {True: "yes", False: "no"}.get(event["affected"], "unknown"),
             names(event["resources"], 1 if width else 3),
         )
@@ -190,18 +196,11 @@ def _remarks(status: _Json) -> dict[str, str]:
 def _advice(status: _Json, width: int | None) -> str:
     """Where the runbook says what to do about each reason and note."""
     found = status["readiness"]
-    sections = [_section(one) for one in (*found["reasons"], *found["notes"])]
+    sections = [link("source")] if _is_failing(status) else []
+    sections += [one["runbook"] for one in (*found["reasons"], *found["notes"])]
     if any(sink["dead"] for sink in status["sinks"]):
-        sections.append("dead-letters")
+        sections.append(link("dead-letters"))
     if status["configuration"]["fileError"] or status["configuration"]["reloadsFailed"]:
-        sections.append("a-configuration-was-rejected")
-    known = ", ".join(one for one in dict.fromkeys(sections) if one)
-    return wrapped(f"What to do: {_RUNBOOK}, sections {known}.", width) if known else ""
-
-
-def _section(remark: _Json) -> str | None:
-    if remark["why"].startswith("stopped"):
-        return "a-sink-has-stopped"
-    if remark["why"].startswith("untried"):
-        return None
-    return _SECTIONS.get(remark["what"].split()[0])
+        sections.append(link("configuration"))
+    known = ", ".join(one for one in dict.fromkeys(sections) if one != link("sink-untried"))
+    return wrapped(f"What to do: {printable(known)}", width) if known else ""

@@ -55,12 +55,13 @@ def table(
 def _fitted(widths: list[int], width: int | None) -> list[int]:
     """Take from the widest column until the table fits, as far as cells stay legible.
 
-    The first column is what a user types: it is cut only if it is very wide.
+    Of two that are equally wide, the right one is cut. The first column is what a user types: it
+    is cut only if it is very wide.
     """
     fitted = list(widths)
     free = range(1 if fitted[0] <= _WIDEST_KEY else 0, len(fitted))
     while width and free and sum(fitted) + 2 * (len(fitted) - 1) > width:
-        widest = max(free, key=fitted.__getitem__)
+        widest = max(free, key=lambda at: (fitted[at], at))
         if fitted[widest] <= _NARROWEST:
             break
         fitted[widest] -= 1
@@ -105,12 +106,17 @@ def as_json(value: Any) -> str:
     return json.dumps(value, indent=2) + "\n"
 
 
-def clock(text: str | None, now: datetime) -> str:
-    """`18:29:47Z (in 12m)`, with the date if it is another day; `-` for no time."""
+def clock(text: str | None, now: datetime, *, short: bool = False) -> str:
+    """`18:29:47Z (in 12m)`, with the date if it is another day; `-` for no time.
+
+    If *short*, it has no seconds.
+    """
     if text is None:
         return "-"
     moment = datetime.fromisoformat(text).astimezone(UTC)
-    shown = f"{moment:%H:%M:%SZ}" if moment.date() == now.date() else f"{moment:%Y-%m-%d %H:%M:%SZ}"
+    shown = f"{moment:%H:%MZ}" if short else f"{moment:%H:%M:%SZ}"
+    if moment.date() != now.date():
+        shown = f"{moment:%Y-%m-%d} {shown}"
     return f"{shown} ({_relative((moment - now).total_seconds())})"
 
 

@@ -16,10 +16,8 @@ from bridge.policy.require import Approvers, Count
 from bridge.policy.votes import AUTO, CONTROL, HTTP, SINK, is_reserved
 
 SHORTEST_TOKEN = 16
-_NO_USER = (
-    "On the control socket, only signed votes count: no entry allows a user of this machine. "
-    "For root, add {approver: uid 0, via: control}."
-)
+_NO_USER = "On the control socket, only signed votes count: no entry allows a user of this machine."
+_FOR_ROOT = " For root, add {approver: uid 0, via: control}."
 
 
 def useless(asked: ApprovalsSettings, http: HttpSettings) -> Iterator[ConfigProblem]:
@@ -80,6 +78,7 @@ def warnings(config: Config) -> Iterator[str]:
     yield from _moot(asked)
     yield from _claimable(asked)
     yield from _uncounted(asked)
+    yield from _unlisted(asked, http)
     yield from _proxied(http)
     for token in without_operate(http):
         yield (
@@ -241,7 +240,23 @@ def _uncounted(asked: ApprovalsSettings) -> Iterator[str]:
                 why = "the policy requires verified approvers"
                 yield f"From {name}, only signed approvals count, because {why}."
     if asked.allow and not any(_is_of_this_machine(rule) for rule in asked.allow):
-        yield _NO_USER
+        # An entry does not help where the policy counts named approvers only.
+        yield _NO_USER + ("" if isinstance(asked.require, Approvers) else _FOR_ROOT)
+
+
+def _unlisted(asked: ApprovalsSettings, http: HttpSettings) -> Iterator[str]:
+    """Tokens with the right to vote whose votes are refused."""
+    listed = {rule.approver for rule in asked.allow if rule.via in (None, HTTP)}
+    for token in http.tokens:
+        if (
+            asked.allow
+            and "approve" in token.scopes
+            and named(asked.allow, token.name) not in listed
+        ):
+            yield (
+                f"Token {token.name} has the scope approve, but its votes are refused: "
+                f"approvals.allow has no entry that lets it vote over HTTP."
+            )
 
 
 def _is_of_this_machine(rule: Allow) -> bool:

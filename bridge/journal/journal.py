@@ -46,6 +46,7 @@ class Journal:
         self.generation = 0
         self.quarantined: list[str] = []
         self.times_set_aside = 0
+        self.last_set_aside: str | None = None
         self._store: Store | None = None
         self._sinks: Sequence[str] = ()
         self._listeners: set[asyncio.Event] = set()
@@ -252,6 +253,7 @@ class Journal:
         self.origin = "quarantined"
         self.quarantined.append(f"{kept.name}: {problem}")
         self.times_set_aside += 1
+        self.last_set_aside = f"{kept.name} ({problem})"
         log.error("journal.set_aside", extra={"path": str(kept), "error": problem})
 
 

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from bridge.common.fields import Secret, Settings
 from bridge.core.model import ScheduledEvent
-from bridge.policy.votes import AUTO, CONTROL, DECISIONS, HTTP, SINK, Decision, Given, Refusal, Vote
+from bridge.policy.votes import AUTO, DECISIONS, HTTP, SINK, Decision, Given, Refusal, Vote
 
 if TYPE_CHECKING:
     from bridge.common.signatures import Key
@@ -137,17 +137,10 @@ def denied(
         _objection(rule, vote, coverage) for rule in allow if rule.approver == vote.approver
     ]
     if not objections:
-        return Refusal("unauthorized", f"{vote.approver} is not in approvals.allow{_remedy(vote)}")
+        return Refusal("unauthorized", f"{vote.approver} is not in approvals.allow")
     if None in objections:
         return None
     return Refusal("unauthorized", f"{vote.approver} {objections[-1]}")
-
-
-def _remedy(vote: Vote) -> str:
-    """Tell users of the control socket how to get access: they are the operators."""
-    if vote.via != CONTROL:
-        return ""
-    return f"; add {{approver: {vote.approver}, via: control}} to it, or sign the vote"
 
 
 def speaks_for_all(

@@ -8,7 +8,7 @@ from typing import Literal
 from bridge.core.model import STARTED, ScheduledEvent
 from bridge.policy.allow import Allow, Coverage, denied, speaks_for_all
 from bridge.policy.auto import Auto, chosen
-from bridge.policy.require import Require, Tally, Times, seat, tally, uncounted
+from bridge.policy.require import Require, Tally, Times, seat, tally, uncounted, with_remedy
 from bridge.policy.votes import (
     AUTO,
     SINK,
@@ -67,7 +67,7 @@ def objection(given: Given, vote: Vote, event: ScheduledEvent, rules: Rules) -> 
     if is_reserved(vote.approver) and vote.via not in {AUTO, SINK}:
         return Refusal("unauthorized", f"{vote.approver} is a name of the bridge's own votes")
     if (refusal := denied(rules.allow, vote, event)) is not None:
-        return refusal
+        return with_remedy(refusal, vote, rules.allow, rules.require)
     return _too_late(vote, event, rules) or _for_nothing(vote, event, rules)
 
 

@@ -1,6 +1,6 @@
 """Which approvals are enough: one, one for each VM, a number of approvers, or named ones."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Literal, NamedTuple
 
@@ -8,8 +8,8 @@ from pydantic import Field
 
 from bridge.common.fields import Settings
 from bridge.core.model import ScheduledEvent
-from bridge.policy.allow import Name
-from bridge.policy.votes import Refusal, Vote, Voter
+from bridge.policy.allow import Allow, Name
+from bridge.policy.votes import CONTROL, Refusal, Vote, Voter
 
 
 class Count(Settings):
@@ -148,3 +148,18 @@ def uncounted(vote: Vote, require: Require) -> Refusal | None:
     if isinstance(require, Approvers) and vote.approver not in require.approvers:
         return Refusal("unauthorized", f"{vote.approver} is not one of the required approvers")
     return None
+
+
+def with_remedy(refusal: Refusal, vote: Vote, allow: Sequence[Allow], require: Require) -> Refusal:
+    """Tell users of the control socket what would make their vote count: they are the operators."""
+    if vote.via != CONTROL or any(rule.approver == vote.approver for rule in allow):
+        return refusal
+    return refusal._replace(detail=refusal.detail + _remedy(vote, require))
+
+
+def _remedy(vote: Vote, require: Require) -> str:
+    required = require.approvers if isinstance(require, Approvers) else ()
+    if required and vote.decision == "approve" and vote.approver not in required:
+        who = " and ".join(required)
+        return f", and approvals.require counts {who} only: sign the vote as one of them"
+    return f"; add {{approver: {vote.approver}, via: control}} to it, or sign the vote"

@@ -66,6 +66,7 @@ class WebContext:
                 scope=runtime.config.source.scope,
                 vm_name=runtime.identity.vm_name,
                 journal_trouble=runtime.journal.trouble,
+                set_aside=runtime.journal.last_set_aside,
             )
         )
 

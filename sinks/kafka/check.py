@@ -81,7 +81,8 @@ def _found(code: int, name: str, _internal: object, partitions: Any) -> _Topic:
     if kind is errors.UnknownTopicOrPartitionError:
         raise Unavailable(
             f"topic {name} does not exist"
-            " (a broker that creates topics automatically creates it for the first CloudEvent)"
+            " (a broker that creates topics automatically creates it for the first CloudEvent;"
+            " otherwise create it)"
         )
     if kind is not errors.NoError:
         raise verdict(kind(), name)

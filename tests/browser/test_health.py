@@ -3,7 +3,7 @@
 import re
 
 from playwright.async_api import Page, expect
-from support.bridge_process import announce, file_sink
+from support.bridge_process import Stage, announce, file_sink
 from support.console import Console, watched
 from support.until import until
 from support.webhook_receiver import receiving, says
@@ -30,8 +30,9 @@ async def test_a_sink_that_is_down_makes_the_strip_red_on_every_page_and_heals(
             answer = await page.request.get(
                 f"{base}/readyz", headers={"Authorization": "Bearer token-of-the-operators"}
             )
-            why = (await answer.json())["reasons"][0]["why"]
-            await expect(strip.locator("dd").first).to_have_text(why)
+            reason = (await answer.json())["reasons"][0]
+            shown = strip.locator("dd").first
+            await expect(shown).to_have_text(f"{reason['why']}What to do: {reason['runbook']}")
 
             await page.get_by_role("link", name="Health", exact=True).click()
             row = console.row("Sinks", "pager")
@@ -40,6 +41,29 @@ async def test_a_sink_that_is_down_makes_the_strip_red_on_every_page_and_heals(
             await pager.up()
             await expect(row).to_contain_text("connected")
             await expect(strip).to_contain_text("Ready.")
+
+
+async def test_a_note_is_amber_with_what_to_do_and_shows_on_its_card(page: Page, tmp_path):
+    async def corrupt(at: Stage) -> None:
+        at.journal.parent.mkdir(exist_ok=True)
+        at.journal.write_bytes(b"garbage " * 1000)
+
+    async with watched(tmp_path, before=corrupt) as (at, base):
+        at.world.fault("skew", skew="5m")
+        console = Console(page, base)
+        await console.log_in()
+        strip = page.locator("#ready")
+        await expect(strip).to_have_attribute("data-state", "wait")
+        await expect(strip.locator(".more.wait")).to_contain_text("2 notes")
+        await strip.locator("summary").click()
+        for section in ("a-journal-was-set-aside", "the-clock-is-wrong"):
+            await expect(strip).to_contain_text(f"What to do: docs/runbook.md#{section}")
+        await strip.get_by_role("link", name="Open Health").click()
+        source = page.locator("section.tile", has_text="Metadata service")
+        await expect(source.locator(".badge.wait")).to_have_text("clock is wrong")
+        await expect(source).to_contain_text(re.compile(r"min( \d+ s)? (ahead of|behind) Azure's"))
+        journal = page.locator("section.tile", has_text="Journal")
+        await expect(journal).to_contain_text("a journal was set aside as journal.db.corrupt-")
 
 
 async def test_a_refused_delivery_turns_red_and_a_replay_delivers_it(page: Page, tmp_path):
@@ -139,6 +163,19 @@ async def test_a_refused_vote_is_listed_with_its_reason(page: Page, tmp_path):
         await expect(row).to_contain_text("expired")
         await row.get_by_role("link").click()
         await expect(page.get_by_role("table", name="Refused votes")).to_contain_text("expired")
+
+
+async def test_a_vote_that_is_refused_is_an_error_in_the_dialog(page: Page, tmp_path):
+    approvals = {"allow": [{"approver": "somebody-else"}]}
+    async with watched(tmp_path, approvals=approvals) as (at, base):
+        console = Console(page, base)
+        await console.log_in()
+        announce(at, "unlisted")
+        card = console.card("Reboot of vm-0")
+        await card.get_by_role("button", name="Approve…").click()
+        await console.dialog.get_by_role("button", name="Approve", exact=True).click()
+        news = page.locator("#dialog-news.bad")
+        await expect(news).to_contain_text("ops is not in approvals.allow")
 
 
 async def test_a_drill_is_started_watched_and_reported_and_marked_everywhere(page: Page, tmp_path):

@@ -86,7 +86,9 @@ def remarks() -> list[Remark]:
             journal_losses=1,
         )
         status.source.clock_skew, status.source.skewed = 90.0, True
-        view = HealthView(status, 1000.0, 1.0, "own", None, "the disk is full")
+        view = HealthView(
+            status, 1000.0, 1.0, "own", None, "the disk is full", "journal.db.corrupt-1"
+        )
         said = readiness(view)
         found += [*said.reasons, *said.notes]
     return list({one.topic: one for one in found}.values())

@@ -19,7 +19,7 @@ from bridge.config.describe import describe
 from bridge.core.model import Instance
 from bridge.metadata.answers import SourceProblem
 from bridge.metadata.client import Metadata
-from bridge.metadata.discovery import NOT_FOUND, discover
+from bridge.metadata.discovery import NOT_FOUND, Attempt, discover
 from bridge.plugins import (
     ApprovalSettings,
     Listening,
@@ -34,6 +34,8 @@ from bridge.runtime.identity import place
 
 _PATIENCE = 15.0
 """Seconds for an approval source; it limits its own steps to less."""
+_SILENCE = frozenset({"unreachable", "timeout", "reset"})
+"""Reasons that do not prove that anything is there."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -135,12 +137,14 @@ async def _prove(config: Config) -> AsyncIterator[tuple[bool, str]]:
     )
     if found is None:
         yield False, f"{NOT_FOUND} If it is elsewhere, set source.endpoint"
-    for one in attempts:
-        tried = f"endpoint {one.candidate.url} ({one.candidate.origin}): {one.verdict}"
-        yield one.chosen or found is not None, tried
-    if found is not None:
+        for one in attempts:
+            yield False, _tried(one, one.verdict)
+    else:
         async with Metadata(found.url, config.source.api_version) as metadata:
-            yield _judge("scheduled events", await metadata.fetch())
+            answer = await metadata.fetch()
+            for one in attempts:
+                yield _reached(one, answer)
+            yield _judge("scheduled events", answer)
             known = await metadata.instance()
             yield _judge("instance metadata", known)
             instance = known if isinstance(known, Instance) else instance
@@ -151,6 +155,17 @@ async def _prove(config: Config) -> AsyncIterator[tuple[bool, str]]:
         yield await _approvals(name, source, here)
     for result in (*_secret_files(config), *_certificate(config)):
         yield result
+
+
+def _tried(one: Attempt, verdict: str) -> str:
+    return f"endpoint {one.candidate.url} ({one.candidate.origin}): {verdict}"
+
+
+def _reached(one: Attempt, answer: object) -> tuple[bool, str]:
+    """A configured endpoint is chosen without a request, so only the *answer* proves it."""
+    if one.chosen and isinstance(answer, SourceProblem) and answer.reason in _SILENCE:
+        return False, _tried(one, "nothing answers there")
+    return True, _tried(one, one.verdict)
 
 
 def _judge(what: str, answer: object) -> tuple[bool, str]:

@@ -21,11 +21,12 @@ from bridge.cli.text import (
     wrapped,
     yes_no,
 )
+from bridge.cli.voting.progress import lacking, progress
 from bridge.cli.voting.prompt import Asking, is_interactive
 from bridge.core.cloudevent import short_type
 
 PATH = "/api/v1/events"
-_HEADS = ("EVENT ID", "TYPE", "STATUS", "NOT BEFORE", "THIS VM", "RESOURCES")
+_HEADS = ("EVENT ID", "TYPE", "STATUS", "NOT BEFORE", "APPROVALS", "THIS VM", "RESOURCES")
 _VOTES = ("APPROVER", "FOR", "SAID", "AT", "VERIFIED", "VIA", "REASON")
 
 
@@ -82,25 +83,30 @@ async def _find(ask: Ask, given: str) -> dict[str, Any]:
 def many(
     events: list[dict[str, Any]], now: datetime, width: int | None = None, *, pending: bool
 ) -> str:
-    """A table; a terminal of this *width* gets short ids, and the first of several names."""
+    """A table; a terminal of this *width* gets short ids and times, and one of several names."""
     if not events:
         return f"There are no {'pending ' if pending else ''}scheduled events.\n"
     if width is None:
         return table(_HEADS, (_row(event, now) for event in events))
     short = shortened(event["eventId"] for event in events)
     rows = (
-        (short[event["eventId"]], *_row(event, now)[1:-1], names(event["resources"], 1))
+        (
+            short[event["eventId"]],
+            *_row(event, now, short=True)[1:-1],
+            names(event["resources"], 1),
+        )
         for event in events
     )
     return table(_HEADS, rows, width)
 
 
-def _row(event: dict[str, Any], now: datetime) -> tuple[str, ...]:
+def _row(event: dict[str, Any], now: datetime, *, short: bool = False) -> tuple[str, ...]:
     return (
         event["eventId"],
         event["eventType"],
         _status(event),
-        clock(event["notBefore"], now),
+        clock(event["notBefore"], now, short=short),
+        progress(event),
         yes_no(event["affected"]),
         names(event["resources"]),
     )
@@ -112,6 +118,7 @@ def _status(event: dict[str, Any]) -> str:
 
 
 def one(event: dict[str, Any], now: datetime, width: int | None = None) -> str:
+    missing = lacking(event)
     head = pairs(
         (
             ("event", event["eventId"]),
@@ -119,6 +126,8 @@ def one(event: dict[str, Any], now: datetime, width: int | None = None) -> str:
             ("status", _status(event)),
             ("not before", clock(event["notBefore"], now)),
             ("approve by", clock(event["approveBy"], now)),
+            ("approvals", progress(event)),
+            *((("missing", missing),) if missing else ()),
             ("this VM", yes_no(event["affected"])),
             ("resources", ", ".join(event["resources"])),
             ("announced by", event["eventSource"]),

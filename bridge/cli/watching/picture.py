@@ -9,13 +9,13 @@ from typing import Any
 from bridge.cli.event_line import EventText
 from bridge.cli.ids import shortened
 from bridge.cli.text import countdown, cut, names, printable, table
+from bridge.cli.voting.progress import progress
 
 _HEADS = ("ID", "TYPE", "STATUS", "STARTS IN", "VOTE IN", "APPROVALS", "VMS")
 _KEEP = 100
 _URGENT, _SOON = 60, 300
 _RED, _YELLOW, _BOLD, _FAINT, _PLAIN = "\x1b[31m", "\x1b[33m", "\x1b[1m", "\x1b[2m", "\x1b[0m"
 _HINT = "Ctrl-C ends the view. seb approve ID approves, seb events ID shows the history."
-_GRANTS = {"granted": "granted", "asked": "Azure is told", "due": "Azure is told"}
 
 
 @dataclass(slots=True)
@@ -77,7 +77,7 @@ def _row(event: Mapping[str, Any], short: str, now: datetime) -> tuple[object, .
         f"{event['status']}{' (drill)' if event['drill'] else ''}",
         _left(event["notBefore"], now) if scheduled else "-",
         _left(event["approveBy"], now) if scheduled else "-",
-        _approvals(event),
+        progress(event),
         names(event["resources"], 1),
     )
 
@@ -86,22 +86,6 @@ def _left(text: str | None, now: datetime) -> str:
     if text is None:
         return "-"
     return countdown((datetime.fromisoformat(text) - now).total_seconds())
-
-
-def _approvals(event: Mapping[str, Any]) -> str:
-    """How far the approvals are: `1 of 2`, who holds it, or that Azure accepted."""
-    found = event.get("approvals")
-    if not found or event["status"] != "Scheduled":
-        return "-"
-    if found["grant"] in _GRANTS:
-        return _GRANTS[found["grant"]]
-    if found["holds"]:
-        return f"held by {names([one['approver'] for one in found['holds']], 1)}"
-    if found["satisfied"]:
-        return "dry run" if found["dryRun"] else "enough"
-    if found["require"] == "each-resource" or found["require"].startswith("approvers"):
-        return f"{len(found['have'])} of {len(found['have']) + len(found['missing'])}"
-    return "none" if found["require"] == "any" else f"{' '.join(found['missing'])} needed"
 
 
 def _urgency(event: Mapping[str, Any], now: datetime) -> str:

@@ -10,6 +10,7 @@ import { button } from "./parts.js";
  * @property {Child[]} body
  * @property {Node[]} buttons
  * @property {string} [news] a sentence that is read aloud when it changes
+ * @property {boolean} [bad] whether the news is an error
  * @property {boolean} [wide]
  */
 
@@ -37,6 +38,7 @@ export function open(content, acts) {
   show(byId("dialog-buttons"), ...content.buttons);
   const news = byId("dialog-news");
   if (news.textContent !== (content.news ?? "")) news.textContent = content.news ?? "";
+  news.classList.toggle("bad", content.bad ?? false);
   dialog.classList.toggle("wide", content.wide ?? false);
   if (dialog.open) return;
   dialog.showModal();

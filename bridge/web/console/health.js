@@ -1,6 +1,7 @@
 /** The page Health: source, journal, configuration, sinks, dead letters and approval sources. */
 import * as api from "./api.js";
 import { h } from "./dom.js";
+import { icon } from "./icons.js";
 import { badge, button, eventHref, panel, stateBadge, table, vacant } from "./parts.js";
 import { duration, elapsed, moment } from "./time.js";
 import { bytes, counted, shortType } from "./words.js";
@@ -61,16 +62,22 @@ function source({ source: one }) {
   const kinds = Object.entries(one.problems).map(([kind, count]) => `${kind}: ${count}`).join(", ");
   return tile(
     "Metadata service",
-    stateBadge(one.state),
+    one.clockSkewed && one.state === "good" ? badge("wait", icon("warn"), "clock is wrong") : stateBadge(one.state),
     h("p", { class: "tile-large" }, age(one.lastGoodAgeSeconds), h("small", {}, one.lastGoodAgeSeconds === null ? " had a good answer" : " since the last good answer")),
     h("p", { class: `why ${one.problem ? "bad" : "muted"}`, title: why }, why || "Every answer can be used."),
     pairs(
       ["Address", h("span", { class: "mono", title: one.endpoint }, one.endpoint ?? "looking for it")],
       ["Asked", `every ${duration(one.pollIntervalSeconds)}, ${one.polls.toLocaleString("en-US")} times`],
       ["Bad answers", h("span", { title: kinds }, errors.toLocaleString("en-US"))],
-      ["Clock differs by", h("span", { class: one.clockSkewed ? "bad" : "" }, one.clockSkewSeconds === null ? "not known" : duration(one.clockSkewSeconds))],
+      ["Clock", h("span", { class: one.clockSkewed ? "wait" : "" }, clock(one.clockSkewSeconds))],
     ),
   );
+}
+
+/** @param {number | null} ahead */
+function clock(ahead) {
+  if (ahead === null) return "not compared with Azure's yet";
+  return `${duration(Math.abs(ahead))} ${ahead > 0 ? "ahead of" : "behind"} Azure's`;
 }
 
 /** @param {number | null} seconds */
@@ -80,12 +87,15 @@ function age(seconds) {
 }
 
 /** @param {Status} status */
-function journal({ journal: one }) {
+function journal({ journal: one, readiness }) {
+  const lost = readiness.notes.filter((note) => note.what === "journal").map((note) => note.why).join("; ");
+  const why = one.trouble ?? lost;
+  const good = lost ? badge("wait", icon("warn"), "something is lost") : badge("ok", "writable");
   return tile(
     "Journal",
-    one.writable ? badge("ok", "writable") : badge("bad", "cannot be written"),
+    one.writable ? good : badge("bad", "cannot be written"),
     h("p", { class: "tile-large" }, bytes(one.bytes), h("small", {}, ` of ${bytes(one.maxBytes)}`)),
-    h("p", { class: `why ${one.trouble ? "bad" : "muted"}`, title: one.trouble }, one.trouble ?? "Everything that must not be lost is on disk."),
+    h("p", { class: `why ${one.trouble ? "bad" : lost ? "wait" : "muted"}`, title: why }, why || "Everything that must not be lost is on disk."),
     h("progress", { class: "meter", max: one.maxBytes || 1, value: one.bytes, "aria-label": "Size of the journal" }),
     pairs(["File", h("span", { class: "mono", title: one.path }, one.path)], ["Deliveries lost", h("span", { class: one.lost > 0 ? "bad" : "" }, one.lost.toLocaleString("en-US"))]),
   );

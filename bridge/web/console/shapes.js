@@ -6,7 +6,7 @@
  * @typedef {{name: string, scopes: Scope[], by: string, via: string, expires: string | null}} Caller
  * @typedef {{tokens: boolean, certificates: boolean, votes: boolean}} Access
  * @typedef {{caller: Caller | null, access: Access}} Session
- * @typedef {{what: string, why: string}} Remark
+ * @typedef {{what: string, why: string, runbook: string}} Remark
  * @typedef {{ready: boolean, reasons: Remark[], notes: Remark[]}} Readiness
  *
  * @typedef {object} Sink

@@ -7,6 +7,9 @@ import { counted } from "./words.js";
 /** @typedef {import("./shapes.js").Status} Status */
 /** @typedef {import("./shapes.js").Session} Session */
 
+/** The section of the runbook about a note that is normal on a quiet VM. */
+const UNTRIED = "#a-sink-is-untried";
+
 /** @param {"open" | "lost" | "off"} state */
 export function showConnection(state) {
   const element = byId("live");
@@ -64,15 +67,21 @@ export function showReadiness(status, trouble) {
     return;
   }
   const { ready, reasons, notes } = status.readiness;
-  strip.dataset["state"] = ready ? "ok" : "bad";
+  const noted = failing(status) || notes.some((one) => !one.runbook.endsWith(UNTRIED));
+  strip.dataset["state"] = ready ? (noted ? "wait" : "ok") : "bad";
   const first = reasons[0];
   const line = ready ? [h("b", {}, "Ready."), ` ${summary(status)}`] : [h("b", {}, "Not ready. "), `${first?.what}: ${first?.why}`];
   const others = reasons.length - 1;
   const more = others > 0 ? `and ${counted(others, "more reason")}` : notes.length > 0 ? counted(notes.length, "note") : "";
-  show(words, icon(ready ? "check" : "warn"), h("span", { class: "line" }, ...line), h("span", { class: "more" }, more, " ▾"));
-  const rows = [...reasons.map((one) => ({ ...one, bad: true })), ...notes.map((one) => ({ ...one, bad: false }))];
-  const list = h("dl", {}, rows.flatMap((one) => [h("dt", { class: one.bad ? "bad" : "" }, one.what), h("dd", { class: "break" }, one.why)]));
+  show(words, icon(ready && !noted ? "check" : "warn"), h("span", { class: "line" }, ...line), h("span", { class: noted ? "more wait" : "more" }, more, " ▾"));
+  const rows = [...reasons.map((one) => ({ ...one, tone: "bad" })), ...notes.map((one) => ({ ...one, tone: one.runbook.endsWith(UNTRIED) ? "" : "wait" }))];
+  const list = h("dl", {}, rows.flatMap((one) => [h("dt", { class: one.tone }, one.what), h("dd", { class: "break" }, h("p", {}, one.why), h("p", { class: "muted small" }, "What to do: ", h("code", {}, one.runbook)))]));
   show(byId("ready-more"), rows.length > 0 ? list : h("p", { class: "muted" }, "The metadata service answers, the journal can be written, and no required sink is down."), h("p", { class: "small" }, h("a", { href: "#/health" }, "Open Health")));
+}
+
+/** @param {Status} status */
+function failing({ source }) {
+  return source.state === "failing" || source.state === "degraded";
 }
 
 /** @param {Status} status */
@@ -81,6 +90,7 @@ function summary(status) {
   const waiting = status.sinks.reduce((sum, one) => sum + one.waiting, 0);
   const dead = status.sinks.reduce((sum, one) => sum + one.dead, 0);
   const parts = [down > 0 ? `${counted(down, "best-effort sink")} down` : `${counted(status.sinks.length, "sink")} up`];
+  if (failing(status)) parts.unshift("but the metadata service does not answer");
   if (waiting > 0) parts.push(`${waiting.toLocaleString("en-US")} waiting`);
   if (dead > 0) parts.push(counted(dead, "dead letter"));
   if (status.approvals.dryRun) parts.push("dry run: Azure is never told");

@@ -18,6 +18,7 @@ import { meaning, sameVm, vms } from "./words.js";
  * @property {Status} status
  * @property {"reading" | "sending" | "done"} stage
  * @property {string} news
+ * @property {boolean} refused
  */
 
 /** @type {Ballot | null} */
@@ -33,7 +34,7 @@ const VERBS = { approve: "Approve", hold: "Hold", release: "Release" };
  * @param {Status} status
  */
 export function ask(decision, event, status) {
-  ballot = { decision, shown: event, latest: event, status, stage: "reading", news: "" };
+  ballot = { decision, shown: event, latest: event, status, stage: "reading", news: "", refused: false };
   draw();
 }
 
@@ -67,6 +68,7 @@ function draw() {
       title: `${VERBS[now.decision]} ${now.shown.drill ? "the drill: " : ""}${now.shown.eventType} of ${vms(now.shown.resources, now.status.vm.name)}${now.stage === "done" ? "" : "?"}`,
       body: now.stage === "done" ? [] : [...body(now), alarm(what)],
       news: now.news,
+      bad: now.refused,
       buttons: buttons(now, what),
     },
     { send, again },
@@ -162,13 +164,16 @@ async function send() {
   const resource = field("vote-resource");
   const reason = field("vote-reason");
   now.stage = "sending";
+  now.refused = false;
   draw();
   try {
     const { outcomes } = await api.vote({ eventId: now.shown.eventId, decision: now.decision, seen: now.shown.state, ...(resource && { resource }), ...(reason && { reason }) });
     now.stage = "done";
+    now.refused = outcomes.some((one) => one.outcome === "refused");
     now.news = [...outcomes.map((one) => sentence(one)), await remaining(now)].join(" ").trim();
   } catch (error) {
     now.stage = "reading";
+    now.refused = true;
     now.news = error instanceof Error ? error.message : String(error);
   }
   if (ballot === now && isOpen()) draw();
@@ -201,6 +206,7 @@ function again() {
   else {
     ballot.shown = ballot.latest;
     ballot.news = "";
+    ballot.refused = false;
     draw();
   }
 }

@@ -55,6 +55,8 @@ class HealthView:
     scope: Literal["own", "all"]
     vm_name: str | None
     journal_trouble: str | None
+    set_aside: str | None = None
+    """The last journal that could not be used, with the reason."""
 
 
 def readiness(view: HealthView) -> Readiness:
@@ -105,6 +107,15 @@ def _notes(view: HealthView) -> list[Remark]:
     why = "untried: nothing was delivered yet"
     notes += [Remark(f"sink {name}", why, "sink-untried") for name in untried]
     notes += [*_clock(view), *_approvals(view)]
+    return notes + _losses(view)
+
+
+def _losses(view: HealthView) -> list[Remark]:
+    """What the journal has lost since the start; it stays a note until the next start."""
+    notes = []
+    if view.set_aside:
+        why = f"a journal was set aside as {view.set_aside}; local votes and holds in it are lost"
+        notes.append(Remark("journal", why, "journal-set-aside"))
     if lost := view.status.journal_losses:
         why = f"{lost} deliveries were lost since the start, because the journal was full"
         notes.append(Remark("journal", why, "journal-full"))

@@ -8,6 +8,7 @@ import pytest
 from support.world import NOON
 
 from bridge.cli.status_text import told
+from bridge.runtime.runbook import Topic, link
 
 NOW = NOON.isoformat().replace("+00:00", "Z")
 SINK = {
@@ -46,7 +47,15 @@ EVENT = {
     "eventId": "602D9444-D2CD-49C7-8624-8643E7171297", "eventType": "Reboot", "drill": True,
     "status": "Scheduled", "notBefore": "2026-11-15T12:12:03Z", "affected": True,
     "resources": ["vm-0", "vm-1"],
+    "approvals": {
+        "require": "each-resource", "dryRun": False, "satisfied": False, "have": ["vm-0"],
+        "missing": ["vm-1"], "holds": [], "grant": None,
+    },
 }  # fmt: skip
+
+
+def remark(what: str, why: str, topic: Topic) -> dict[str, str]:
+    return {"what": what, "why": why, "runbook": link(topic)}
 
 
 def screen(events=(), width=80, **changes):
@@ -68,7 +77,7 @@ def test_a_healthy_bridge_fits_one_screen():
         "clock    0.2s behind Azure's",
         "journal  writable; 144 KiB of 256 MiB; /x/journal.db",
         "config   /etc/seb.yaml; loaded 10m ago; the same as the file",
-        "602D9444  Reboot  Scheduled (drill)  12m 03s    yes      vm-0 +1",
+        "602D9444  Reboot  Scheduled (drill)  12m 03s    1 of 2     yes      vm-0 +1",
     ):
         assert said in lines
     assert "What to do" not in text
@@ -91,8 +100,12 @@ def test_a_healthy_bridge_fits_one_screen():
         ({"configuration": {"reload": {"outcome": "rejected", "at": NOW}}},
          "the reload 0s ago was rejected"),
         ({"approvals": {"dryRun": True}}, "DRY RUN: Azure is never told"),
-        ({"readiness": {"notes": [{"what": "scope", "why": "the name is not known"}]}},
+        ({"readiness": {"notes": [remark("scope", "the name is not known", "vm-name")]}},
          "scope    the name is not known"),
+        ({"readiness": {"notes": [remark("journal", "a journal was set aside", "journal-set-aside")]}},
+         "/x/journal.db; a journal was set aside"),
+        ({"source": {"state": "failing", "problem": "timeout"}},
+         "is ready, but the metadata service does not answer.\n"),
     ],
 )  # fmt: skip
 def test_what_is_unusual_is_said_where_it_belongs(changes, said):
@@ -101,10 +114,11 @@ def test_what_is_unusual_is_said_where_it_belongs(changes, said):
 
 def test_a_bridge_that_is_not_ready_says_why_and_where_the_runbook_helps():
     stopped = {**SINK, "state": "stopped", "dead": 2}
-    reasons = [{"what": "sink bus", "why": "stopped: gone; then run: seb sinks --resume bus"}]
+    why = "stopped: gone; then run: seb sinks --resume bus"
+    reasons = [remark("sink bus", why, "sink-stopped")]
     notes = [
-        {"what": "approvals floor", "why": "no route"},
-        {"what": "sink a", "why": "untried: x"},
+        remark("approvals floor", "no route", "approval-source"),
+        remark("sink a", "untried: x", "sink-untried"),
     ]
     text = screen(
         sinks=[stopped],
@@ -114,8 +128,21 @@ def test_a_bridge_that_is_not_ready_says_why_and_where_the_runbook_helps():
     assert text.startswith("The bridge on vm-0 (westeurope, zone 1) is NOT READY: sink bus.\n")
     assert "    stopped: gone; then run: seb sinks --resume bus\n" in text
     assert "    no route\n" in text
-    sections = "a-sink-has-stopped, no-votes-arrive, dead-letters."
-    assert sections in " ".join(text.split())
+    sections = ", ".join(link(one) for one in ("sink-stopped", "approval-source", "dead-letters"))
+    assert " ".join(text.split()).endswith(f"What to do: {sections}")
+
+
+@pytest.mark.parametrize(
+    ("changes", "topic"),
+    [
+        ({"source": {"state": "failing", "problem": "timeout"}}, "source"),
+        ({"readiness": {"notes": [remark("clock", "93s ahead", "clock")]}}, "clock"),
+        ({"readiness": {"notes": [remark("journal", "set aside", "journal-set-aside")]}},
+         "journal-set-aside"),
+    ],
+)  # fmt: skip
+def test_the_last_line_names_the_section_of_the_runbook_to_copy(changes, topic):
+    assert screen(**changes).endswith(f"\nWhat to do: {link(topic)}\n")
 
 
 def test_many_events_are_cut_to_the_most_urgent():

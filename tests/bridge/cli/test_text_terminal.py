@@ -37,6 +37,10 @@ async def test_lists_and_details_fit_80_columns(open_polls):
         assert max(map(len, lines)) <= 80, (module, words)
         assert lines != [""], (module, words)
         assert FIRST not in "\n".join(lines) or words == [FIRST[:8]]
+        if (module, words) in ((events, []), (status, [])):
+            [row] = [line for line in lines if line.startswith(FIRST[:8])]
+            assert "  0 of 2  " in row
+            assert "…" not in row.rpartition("  ")[0], "only the names of VMs are cut"
 
 
 async def test_a_short_id_is_taken_and_one_too_short_is_explained(open_polls):

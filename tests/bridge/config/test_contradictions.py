@@ -204,14 +204,36 @@ def test_check_says_whose_votes_would_not_count(read, tail):
     )
     assert lost in list(warnings(read(approvals(bus, "require: {count: 2}"))))
     assert lost not in list(warnings(read(approvals(bus, "require: any"))))
-    nobody = (
-        "On the control socket, only signed votes count: no entry allows a user of this machine. "
-        "For root, add {approver: uid 0, via: control}."
+    alone = (
+        "On the control socket, only signed votes count: no entry allows a user of this machine."
     )
+    nobody = f"{alone} For root, add {{approver: uid 0, via: control}}."
     assert nobody in list(warnings(read(approvals("allow: [{approver: a}]"))))
     assert nobody in list(warnings(read(approvals("allow: [{approver: uid 0, via: http}]"))))
     assert nobody not in list(warnings(read(approvals("allow: [{approver: uid 0}]"))))
     assert nobody not in list(warnings(read(approvals("dry_run: true"))))
+    named = approvals("require: {approvers: [a]}", "allow: [{approver: a}]")
+    assert alone in list(warnings(read(named))), "an entry for root would not help"
+
+
+@pytest.mark.parametrize(
+    ("allow", "warned"),
+    [
+        ("[]", False),
+        ("[{approver: other}]", True),
+        ("[{approver: ops, via: control}]", True),
+        ("[{approver: ops}]", False),
+        ("[{approver: ops, decisions: [hold]}]", False),
+        ("[{approver: duty, token: ops}]", False),
+    ],
+)
+def test_check_warns_about_a_token_whose_votes_are_refused(read, allow, warned):
+    tokens = "[{name: ops, token: x, scopes: [approve]}, {name: reader, token: y, scopes: [read]}]"
+    found = warnings(read(f"{{http: {{tokens: {tokens}}}, approvals: {{allow: {allow}}}}}"))
+    told = [
+        one for one in found if one.startswith("Token ops has the scope approve, but its votes")
+    ]
+    assert len(told) == warned
 
 
 def test_check_warns_about_tokens_that_can_be_guessed_or_not_be_read(read, tmp_path):

@@ -193,6 +193,7 @@ async def test_a_file_that_came_with_another_vms_image_is_set_aside(path):
         (name,) = kept_aside(path)
         assert name.startswith("journal.db.foreign-")
         assert journal.quarantined == [f"{name}: it belongs to VM vm-1"]
+        assert journal.last_set_aside == f"{name} (it belongs to VM vm-1)"
         await journal.append([about("B")], NOW)
         assert await journal.run(lambda store: offered(store, "sink")) == ["B/1"]
 

@@ -11,7 +11,7 @@ from support.world import ME, NOON, NOTICE, OTHER, SECOND, scheduled_event
 
 from bridge.policy.allow import TOLERANCE, Allow, certified, denied, named, speaks_for_all, stale
 from bridge.policy.judge import Rules, judge
-from bridge.policy.votes import AUTO, CONTROL, SINK, Approval, Given
+from bridge.policy.votes import AUTO, SINK, Approval, Given
 
 EVENT = scheduled_event()
 HMAC = {"hmac": f"whsec_{base64.b64encode(bytes(32)).decode()}"}
@@ -39,13 +39,6 @@ def test_an_approver_that_is_not_listed_has_no_rights():
         assert "billing is not in approvals.allow" in why(
             [rule()], approver="billing", verified=verified
         )
-
-
-def test_a_refused_user_of_the_socket_learns_which_entry_to_add():
-    assert why([rule()], approver="uid 0", via=CONTROL) == (
-        "unauthorized: uid 0 is not in approvals.allow; "
-        "add {approver: uid 0, via: control} to it, or sign the vote"
-    )
 
 
 @pytest.mark.parametrize("via", [AUTO, SINK])

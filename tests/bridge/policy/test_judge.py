@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 from support.ballots import cast
 from support.world import ME, NOON, NOTICE, OTHER, SECOND, scheduled_event, started
 
+from bridge.policy.allow import Allow
 from bridge.policy.judge import CountedVotes, Rules, as_vote, judge, objection, turn
-from bridge.policy.votes import Announced, Approval, Given, Refusal
+from bridge.policy.require import Approvers
+from bridge.policy.votes import CONTROL, Announced, Approval, Given, Refusal
 
 EVENT = scheduled_event()
 EACH = Rules()
@@ -53,6 +55,21 @@ def test_a_resource_that_the_event_does_not_name_cannot_be_approved_for():
 def test_nothing_counts_once_the_event_has_started(decision):
     said = approval(resource=ME, decision=decision)
     assert against(said, started(EVENT)) == "expired"
+
+
+@pytest.mark.parametrize(
+    ("require", "advice"),
+    [
+        ("any", "; add {approver: uid 0, via: control} to it, or sign the vote"),
+        (Approvers(approvers=("uid 0", "b")), "; add {approver: uid 0, via: control} to it, or sign the vote"),
+        (Approvers(approvers=("a", "b")), ", and approvals.require counts a and b only: sign the vote as one of them"),
+    ],
+)  # fmt: skip
+def test_a_refused_user_of_the_socket_learns_what_would_help(require, advice):
+    rules = Rules(require=require, allow=(Allow(approver="a"),))
+    given = Given(approval(resource=ME), CONTROL, NOON, "uid 0")
+    found = objection(given, as_vote(given, EVENT, 1, NOON), EVENT, rules)
+    assert found == Refusal("unauthorized", f"uid 0 is not in approvals.allow{advice}")
 
 
 def test_an_identified_sender_cannot_vote_under_another_name():

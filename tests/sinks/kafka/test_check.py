@@ -19,7 +19,11 @@ def test_the_leaders_of_a_topic_are_found():
 @pytest.mark.parametrize(
     ("code", "partitions", "said"),
     [
-        (errors.UnknownTopicOrPartitionError.errno, [], "topic news does not exist"),
+        (
+            errors.UnknownTopicOrPartitionError.errno,
+            [],
+            "topic news does not exist.*otherwise create it",
+        ),
         (errors.TopicAuthorizationFailedError.errno, [], "does not allow this client to write"),
         (0, [(0, 0, -1, [2], [2], [])], "partition 0 of topic news has no leader"),
     ],

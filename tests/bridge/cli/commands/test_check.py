@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 import pytest
 from support.certificates import issue
 from support.command_line import parse
+from support.ports import free_ports
 from support.third_party_source import register
 from support.voting_bridge import write_config
 
@@ -83,6 +84,14 @@ async def test_connect_says_what_the_endpoint_answers(seb_check, simulator):
     assert failed[0].startswith("FAILED  scheduled events: The metadata service answered 500")
     assert failed[1].startswith("FAILED  instance metadata: The metadata service answered 500")
     assert failed[2] == "FAILED  sink log: {vm_name} is not known yet"
+
+
+async def test_connect_calls_no_endpoint_ok_where_nothing_answers(seb_check):
+    endpoint = f"http://127.0.0.1:{free_ports(1)[0]}"
+    code, out, _ = await seb_check("--connect", source={"endpoint": endpoint})
+    assert code == 1
+    assert f"FAILED  endpoint {endpoint} (configured): nothing answers there\n" in out
+    assert f"ok      endpoint {endpoint}" not in out
 
 
 async def test_connect_says_what_was_tried_when_no_endpoint_is_found(seb_check, monkeypatch):

@@ -26,7 +26,7 @@ async def test_events_are_a_table(seb, running):
     assert head.split("  ")[0] == "EVENT ID"
     assert pending.startswith(f"{FIRST}  Reboot  Scheduled  ")
     assert "(in 1" in pending
-    assert pending.endswith("yes      FrontEnd_IN_0, BackEnd_IN_0")
+    assert pending.endswith("  0 of 2     yes      FrontEnd_IN_0, BackEnd_IN_0")
     assert past.startswith(f"{SECOND}  Reboot  Completed  ")
     column = head.index("THIS VM")
     assert {line[column:].split()[0] for line in (pending, past)} == {"yes"}
@@ -55,6 +55,7 @@ async def test_one_event_is_shown_with_its_history(seb, running):
     code, out, _ = await seb(events, FIRST.lower())
     assert code == 0
     assert "event         602D9444" in out
+    assert "approvals     0 of 2\nmissing       FrontEnd_IN_0, BackEnd_IN_0\n" in out
     assert f"azure.scheduledevents.scheduled.v1  {told.id}" in out
     assert "    bus delivered at attempt 2: no broker\n" in out
     assert "    pager waiting: timed out\n" in out

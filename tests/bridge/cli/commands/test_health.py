@@ -20,6 +20,23 @@ async def test_a_bridge_that_is_not_ready_says_why(seb, running):
     assert err.startswith("seb: source: the metadata service has not answered yet")
 
 
+async def test_what_is_unusual_about_a_ready_bridge_is_a_note(seb, running):
+    running.runtime.status.journal_losses = 3
+    code, out, err = await seb(health, "--ready")
+    assert (code, err) == (0, "")
+    assert out == (
+        "ready\nnote: journal: 3 deliveries were lost since the start, because the journal was full\n"
+    )
+
+
+async def test_a_bridge_that_is_not_ready_has_notes_too(seb, running):
+    running.runtime.status.journal_losses = 3
+    running.runtime.status.source.good_at = None
+    code, out, err = await seb(health, "--ready")
+    assert (code, out[:23]) == (1, "note: journal: 3 delive")
+    assert err.startswith("seb: source: ")
+
+
 async def test_json_is_the_answer_of_the_probe(seb, running):
     code, out, _ = await seb(health, "--ready", "--json")
     assert (code, json.loads(out)["ready"]) == (0, True)

@@ -63,23 +63,6 @@ def test_what_cannot_be_read_is_said_in_the_first_line():
     assert shown(picture)[0] == "No bridge is running here. Trying again."
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({}, "1 of 2"),
-        ({"satisfied": True}, "enough"),
-        ({"satisfied": True, "dryRun": True}, "dry run"),
-        ({"grant": "granted", "satisfied": True}, "granted"),
-        ({"grant": "due"}, "Azure is told"),
-        ({"holds": [{"approver": "ops"}, {"approver": "b"}]}, "held by ops +1"),
-        ({"require": "any", "have": [], "missing": ["any"]}, "none"),
-        ({"require": "count: 2", "missing": ["2 more"]}, "2 more needed"),
-    ],
-)
-def test_the_approvals_say_how_far_they_are(changes, said):
-    assert f"  {said}  " in shown(Picture("vm-0", [event(approvals=approvals(**changes))]))[3]
-
-
 @pytest.mark.parametrize(("left", "color"), [(30, "\x1b[31m"), (200, "\x1b[33m"), (900, "602D")])
 def test_little_time_has_a_color(left, color):
     assert Picture("vm-0", [event(left=left)]).lines(NOON, 80, 24)[3].startswith(color)

@@ -143,6 +143,23 @@ def test_losses_are_noted():
     assert note.why.startswith("3 deliveries")
 
 
+async def test_a_journal_that_was_set_aside_is_noted_until_the_next_start(tmp_path):
+    path = tmp_path / "journal.db"
+    path.write_bytes(b"garbage " * 1000)
+    async with Simulator(Scenario(rate_limit=None)) as simulator:
+        async with restarted(simulator, path) as bridge:
+            await bridge.poll()
+            found = WebContext(bridge.runtime).readiness()
+            assert found.ready
+            (note,) = [one for one in found.notes if one.what == "journal"]
+            assert note.why.startswith("a journal was set aside as journal.db.corrupt-")
+            assert " (file is not a database); local votes and holds" in note.why
+        async with restarted(simulator, path) as bridge:
+            assert "journal" not in [
+                one.what for one in WebContext(bridge.runtime).readiness().notes
+            ]
+
+
 def test_a_loop_that_polls_is_alive_and_a_stuck_one_is_not():
     status = Status(started=100.0)
     assert stuck(status, 1.0, 240.0) is None
