@@ -59,8 +59,9 @@ test-windows: $(READY) test-servers  ## run the tests for Windows, under Wine
 image:  ## build the container image with docker, podman or buildah; BASE= names its base
 	scripts/image
 
-release: $(READY)  ## build all files of a release into dist; CPYTHON= names a standalone CPython
-	$(BIN)/python -m release --python "$(or $(CPYTHON),$$(scripts/stand-in-python))" --out $(OUT) $(if $(ONLY),--only $(ONLY))
+release: $(READY)  ## build all files of a release into dist; CPYTHON= and WINDOWS_CPYTHON= name the Pythons inside
+	$(BIN)/python -m release --python "$(or $(CPYTHON),$$(scripts/stand-in-python))" --out $(OUT) $(if $(ONLY),--only $(ONLY)) \
+		$(if $(WINDOWS_CPYTHON),--windows-python $(WINDOWS_CPYTHON))
 
 test-packages: $(READY)  ## install, upgrade, downgrade and purge the .deb in roots of Debian; needs root
 	PYTHONPATH=tests $(BIN)/python -m proofs packages

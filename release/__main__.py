@@ -22,25 +22,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
     with tempfile.TemporaryDirectory(prefix="release-") as made:
-        build(given.python, out, Path(made), wanted=set(given.only.split(",")))
+        build(given, out, Path(made))
     sums(out)
     return 0
 
 
 def _options() -> argparse.ArgumentParser:
-    every = "wheel,tar,deb,rpm,sbom,image"
+    every = "wheel,tar,deb,rpm,zip,sbom,image"
     parser = argparse.ArgumentParser(prog="python -m release", description=__doc__)
     parser.add_argument(
         "--python", type=Path, required=True, help="a folder or archive with a relocatable CPython"
+    )
+    parser.add_argument(
+        "--windows-python",
+        type=Path,
+        help="a folder with a CPython for Windows; default: a stand-in",
     )
     parser.add_argument("--out", type=Path, default=Path("dist"), help="default: dist")
     parser.add_argument("--only", default=every, help=f"some of {every}")
     return parser
 
 
-def build(python: Path, out: Path, work: Path, *, wanted: set[str]) -> None:
-    """Make what is *wanted*, and say how long each took."""
-    number, began = version(), time.monotonic()
+def build(given: argparse.Namespace, out: Path, work: Path) -> None:
+    """Make what is wanted, and say how long each took."""
+    number, began, wanted = version(), time.monotonic(), set(given.only.split(","))
 
     def done(what: object) -> None:
         nonlocal began
@@ -52,7 +57,7 @@ def build(python: Path, out: Path, work: Path, *, wanted: set[str]) -> None:
     [wheel] = out.glob("*.whl")
     done("wheel and sdist")
     if wanted & {"tar", "deb", "rpm", "sbom"}:
-        made = bundle.make(python, wheel, work / "bundle")
+        made = bundle.make(given.python, wheel, work / "bundle")
         done("bundle")
     if "tar" in wanted:
         name = f"{NAME}-{number}-linux-x86_64"
@@ -61,6 +66,13 @@ def build(python: Path, out: Path, work: Path, *, wanted: set[str]) -> None:
         staged = packages.stage(made, work / "stage", version=number)
         for kind in sorted(wanted & {"deb", "rpm"}):
             done(packages.make(kind, staged, out, version=number).name)
+    if "zip" in wanted:
+        name = f"{NAME}-{number}-windows-x86_64"
+        inside = given.windows_python or run(ROOT / "scripts" / "stand-in-windows-python").strip()
+        build_with = {"BUILD_PYTHON": sys.executable}
+        run(ROOT / "scripts" / "windows-zip", inside, work / name, env=build_with)
+        zipped = out / f"{name}.zip"
+        done(archive.pack_zip(work / name, zipped, prefix=NAME, epoch=epoch()).name)
     if "sbom" in wanted:
         done(sbom.write(made, out / f"{NAME}-{number}.cdx.json", version=number).name)
     if "image" in wanted:

@@ -1,7 +1,9 @@
-"""A .tar.gz of a folder that is the same whoever makes it, and whenever."""
+"""Archives of a folder that are the same whoever makes them, and whenever."""
 
 import gzip
 import tarfile
+import time
+import zipfile
 from pathlib import Path
 
 
@@ -24,4 +26,17 @@ def pack(folder: Path, target: Path, *, prefix: str, epoch: int) -> Path:
         for path in sorted(folder.rglob("*"), key=lambda each: each.relative_to(folder).parts):
             name = f"{prefix}/{path.relative_to(folder)}"
             tar.add(path, name, recursive=False, filter=plain)
+    return target
+
+
+def pack_zip(folder: Path, target: Path, *, prefix: str, epoch: int) -> Path:
+    """The files of *folder* as a .zip under the name *prefix*: sorted, all of one time."""
+    moment = time.gmtime(epoch)[:6]
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as packed:
+        for path in sorted(folder.rglob("*"), key=lambda each: each.relative_to(folder).parts):
+            if path.is_file():
+                name = f"{prefix}/{path.relative_to(folder).as_posix()}"
+                member = zipfile.ZipInfo(name, moment)
+                member.external_attr = 0o644 << 16
+                packed.writestr(member, path.read_bytes(), zipfile.ZIP_DEFLATED)
     return target

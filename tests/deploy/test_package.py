@@ -1,8 +1,10 @@
 """What the packages are made of. `make test-packages` installs them in roots of Debian."""
 
+import os
 import re
 import subprocess
 import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -125,6 +127,21 @@ def test_an_archive_is_the_same_whoever_packs_it(tmp_path):
     with tarfile.open(made[0]) as packed:
         modes = {member.name: member.mode for member in packed if member.isfile()}
     assert modes == {"seb-1/bin/seb": 0o755, "seb-1/text": 0o644}
+
+
+def test_a_zip_has_the_same_bytes_whenever_it_is_made(tmp_path):
+    made = []
+    for number in (1, 2):
+        folder = tmp_path / f"{number}"
+        (folder / "python").mkdir(parents=True)
+        (folder / "python" / "python.exe").write_bytes(b"MZ")
+        (folder / "seb.cmd").write_text("run")
+        os.utime(folder / "seb.cmd", (number * 1_000_000, number * 1_000_000))
+        target = tmp_path / f"{number}.zip"
+        made.append(archive.pack_zip(folder, target, prefix="seb", epoch=1_700_000_000))
+    assert made[0].read_bytes() == made[1].read_bytes()
+    with zipfile.ZipFile(made[0]) as packed:
+        assert packed.namelist() == ["seb/python/python.exe", "seb/seb.cmd"]
 
 
 def test_a_library_in_the_sbom_has_its_version_and_license(tmp_path):
