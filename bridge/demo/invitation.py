@@ -5,6 +5,7 @@ import shlex
 import shutil
 import socket
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import aiohttp
@@ -32,17 +33,20 @@ async def console_link(state_dir: Path) -> str | None:
     connector = control_connector(control_address(state_dir))
     async with aiohttp.ClientSession(connector=connector) as session:
         for _ in range(round(_PATIENCE / _AGAIN)):
-            try:
-                return await _ask(session)
-            except aiohttp.ClientConnectionError:
-                await asyncio.sleep(_AGAIN)
+            with suppress(aiohttp.ClientConnectionError):
+                known, link = await _ask(session)
+                if link is not None or not known:
+                    return link
+            await asyncio.sleep(_AGAIN)
     return None
 
 
-async def _ask(session: aiohttp.ClientSession) -> str | None:
+async def _ask(session: aiohttp.ClientSession) -> tuple[bool, str | None]:
+    """Whether the bridge knows the token, and the link: the control socket answers before HTTP."""
     asked = {"token": USER}
     async with session.post("http://bridge/api/v1/session/codes", json=asked) as answer:
-        return (await answer.json())["url"] if answer.status == 201 else None
+        known = answer.status == 201
+        return known, (await answer.json())["url"] if known else None
 
 
 def invitation(link: str | None, config: Path) -> str:

@@ -43,6 +43,16 @@ async def test_the_link_has_a_code_for_the_token_of_the_demo(tmp_path):
         assert (await running.http.ask("POST", "/api/v1/session", json=body))[0] == 201
 
 
+async def test_a_bridge_that_does_not_serve_http_yet_is_asked_again(tmp_path, monkeypatch):
+    answers = iter([(True, None), (True, None), (True, LINK)])
+
+    async def ask(_):
+        return next(answers)
+
+    monkeypatch.setattr("bridge.demo.invitation._ask", ask)
+    assert await console_link(tmp_path) == LINK
+
+
 async def test_a_bridge_without_that_token_gives_no_link(tmp_path):
     async with bridge(config(tmp_path)):
         assert await console_link(tmp_path) is None
