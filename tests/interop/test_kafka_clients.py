@@ -61,7 +61,7 @@ async def test_a_client_reads_our_cloudevents_and_its_votes_count(
                 language, "kafka-receive", servers, topics[mode], "999"
             ) as reader:
                 for event in events.values():
-                    read = await reader.until(about(event, "scheduled"))
+                    read = await reader.ever(about(event, "scheduled"))
                     await faithful(at, read)
         for mode, event in events.items():
             await foreign.ask(language, "kafka-send", servers, votes, mode, vote(event))

@@ -63,6 +63,11 @@ class Foreign:
             pass
         return said
 
+    async def ever(self, condition: Callable[[Json], object]) -> Json:
+        """What it has said before, or says next: partitions are read in any order."""
+        found = next(filter(condition, self.lines), None)
+        return found if found is not None else await self.until(condition)
+
 
 @asynccontextmanager
 async def running(language: Language, *words: str) -> AsyncGenerator[Foreign]:
