@@ -23,7 +23,15 @@ def axe() -> str:
     return (Path(tools) / "node_modules/axe-core/axe.min.js").read_text("utf-8")
 
 
+SETTLED = """() => Promise.allSettled(
+  document.getAnimations()
+    .filter((one) => one.effect.getComputedTiming().iterations !== Infinity)
+    .map((one) => one.finished))"""
+
+
 async def complaints(page: Page) -> list[str]:
+    """What axe finds once nothing fades in any more: what is half transparent has no contrast."""
+    await page.evaluate(f"async () => {{ await ({SETTLED})(); }}")
     found: dict[str, Any] = await page.evaluate(
         "() => axe.run(document, {resultTypes: ['violations']})"
     )
