@@ -89,6 +89,8 @@ test-servers:
 	@command -v promtool >/dev/null || scripts/debian-packages prometheus >/dev/null \
 		|| echo "Continuing without Prometheus" >&2
 	@command -v systemd-analyze >/dev/null || scripts/debian-packages systemd >/dev/null || echo "Continuing without systemd-analyze" >&2
+	@{ command -v zsh && command -v fish; } >/dev/null || scripts/debian-packages zsh fish >/dev/null \
+		|| echo "Continuing without zsh and fish" >&2
 	@command -v kcat >/dev/null || scripts/debian-packages kcat >/dev/null || echo "Continuing without kcat" >&2
 
 # Chromium, and the fonts that the screenshots are taken with.

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from bridge.cli.client import RequestRefused, Unreachable
 from bridge.cli.event_line import EventText, is_own
 from bridge.cli.shell import FAILED, Ask, add_connection, complain, talk, tell
-from bridge.cli.stream import StreamAddress, stream
+from bridge.cli.watching.stream import StreamAddress, stream
 
 AGAIN = 1.0
 """Seconds between attempts to reach a bridge that does not answer."""

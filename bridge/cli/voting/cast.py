@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from bridge.cli.client import RequestRefused, Unreachable
 from bridge.cli.shell import Ask
-from bridge.cli.stream import StreamAddress, stream
 from bridge.cli.voting.ballot import Ballot
 from bridge.cli.voting.result import VoteResult, answered, caught_up, explained, heard
 from bridge.cli.voting.signer import Signer
+from bridge.cli.watching.stream import StreamAddress, stream
 
 PATH = "/api/v1/approvals"
 WAIT = 10.0

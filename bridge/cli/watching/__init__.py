@@ -1,1 +1,1 @@
-"""The live view of `seb watch` on a terminal: its content, the screen, and the loop."""
+"""What `seb watch` shows: the stream of CloudEvents, and the live view on a terminal."""

@@ -23,7 +23,7 @@ from bridge.cli.client import RequestRefused, Unreachable
 from bridge.cli.commands import watch
 from bridge.cli.commands.watch import Lines, Watch, WatchView
 from bridge.cli.shell import Ask
-from bridge.cli.stream import StreamAddress, stream
+from bridge.cli.watching.stream import StreamAddress, stream
 
 FIRST = "602D9444-D2CD-49C7-8624-8643E7171297"
 SECOND = "C7061BAC-AFDC-4513-B24B-AA5F13A16123"

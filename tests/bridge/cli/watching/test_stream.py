@@ -8,7 +8,7 @@ from support.served_bridge import config
 
 from bridge.cli.client import RequestRefused, Unreachable
 from bridge.cli.shell import Ask
-from bridge.cli.stream import StreamAddress, stream
+from bridge.cli.watching.stream import StreamAddress, stream
 
 
 async def everything(settings, place):
