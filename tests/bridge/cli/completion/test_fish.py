@@ -2,6 +2,7 @@ import shutil
 import subprocess
 
 import pytest
+from support.lacking import lacking
 
 from bridge.cli.completion.fish import script
 
@@ -15,7 +16,6 @@ def test_each_option_is_offered_only_behind_its_command(root):
     assert "complete -c seb -n '__fish_seen_subcommand_from completion' -a zsh" in lines
 
 
-@pytest.mark.skipif(FISH is None, reason="needs fish")
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
@@ -25,8 +25,10 @@ def test_each_option_is_offered_only_behind_its_command(root):
     ],
 )
 def test_fish_completes(root, words, offered):
+    if FISH is None:
+        lacking("needs fish")
     done = subprocess.run(
-        [str(FISH), "--no-config", "-c", f"source -; complete -C '{words}'"],
+        [FISH, "--no-config", "-c", f"source -; complete -C '{words}'"],
         input=script(root), capture_output=True, text=True, timeout=25, check=False,
     )  # fmt: skip
     assert [line.split("\t")[0] for line in done.stdout.splitlines()] == offered

@@ -2,7 +2,7 @@ import re
 import shutil
 import subprocess
 
-import pytest
+from support.lacking import lacking
 
 from bridge.cli.completion.zsh import script
 
@@ -18,10 +18,11 @@ def test_every_function_that_is_called_is_defined(root):
     assert "'--sign-with[sign with the key in FILE]: :_files'" in text
 
 
-@pytest.mark.skipif(ZSH is None, reason="needs zsh")
 def test_zsh_reads_it(root):
+    if ZSH is None:
+        lacking("needs zsh")
     done = subprocess.run(
-        [str(ZSH), "-f", "-c", "autoload -U compinit; compinit -u -D; source /dev/stdin; echo $_comps[seb]"],
+        [ZSH, "-f", "-c", "autoload -U compinit; compinit -u -D; source /dev/stdin; echo $_comps[seb]"],
         input=script(root), capture_output=True, text=True, timeout=25, check=False,
     )  # fmt: skip
     assert (done.stdout, done.stderr) == ("_seb\n", "")
